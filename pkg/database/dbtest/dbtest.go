@@ -1,0 +1,131 @@
+// Package dbtest gives tests real databases: a fresh, migrated SQLite file or PostgreSQL database for each.
+//
+// PostgreSQL is a private server that the test binary starts when it first needs one and stops at its end (Main). Without its
+// programs, a server named by EINMAL_TEST_POSTGRES (a URL whose role may create databases) is used. Without either, PostgreSQL's
+// tests are skipped with a line that says so, and fail where CI is set.
+package dbtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/pgserver"
+)
+
+// Service is whose tables the databases have, beside the shared ones.
+const Service = "tickets"
+
+// Kinds are the databases that everything is tested on.
+var Kinds = []database.Kind{database.SQLite, database.Postgres}
+
+// Main runs the tests of a package and stops the server that they may have started: func TestMain(m *testing.M) { dbtest.Main(m) }.
+func Main(m *testing.M) { os.Exit(Run(m)) }
+
+// Run is Main for a package that has something of its own to clear away: it returns the exit status.
+func Run(m *testing.M) int {
+	code := m.Run()
+	if shared.server != nil {
+		if err := shared.server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop PostgreSQL:", err)
+			code = max(code, 1)
+		}
+	}
+	return code
+}
+
+// Each runs test as one subtest for each kind of database.
+func Each(t *testing.T, test func(t *testing.T, kind database.Kind)) {
+	for _, kind := range Kinds {
+		t.Run(string(kind), func(t *testing.T) { test(t, kind) })
+	}
+}
+
+// Open opens a fresh, migrated database that vanishes with the test.
+func Open(t testing.TB, kind database.Kind) *database.DB {
+	return OpenWith(t, kind, database.Options{})
+}
+
+// OpenWith is Open with settings.
+func OpenWith(t testing.TB, kind database.Kind, options database.Options) *database.DB {
+	t.Helper()
+	return Connect(t, URL(t, kind), options)
+}
+
+// Connect opens a further pool on a database that URL has made: another replica.
+func Connect(t testing.TB, url string, options database.Options) *database.DB {
+	t.Helper()
+	db, err := database.Open(t.Context(), url, options)
+	if err != nil {
+		t.Fatalf("open test database: %v", err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// URL makes a fresh, migrated database and returns its URL.
+func URL(t testing.TB, kind database.Kind) string {
+	t.Helper()
+	if kind == database.SQLite {
+		url := "sqlite:" + filepath.Join(t.TempDir(), "test.db")
+		if err := migrate(t.Context(), url); err != nil {
+			t.Fatalf("migrate test database: %v", err)
+		}
+		return url
+	}
+	shared.once.Do(shared.start)
+	if errors.Is(shared.err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
+		t.Skipf("NOT TESTED ON POSTGRESQL: %v", shared.err)
+	}
+	if shared.err != nil {
+		t.Fatalf("start PostgreSQL: %v", shared.err)
+	}
+	name := fmt.Sprintf("test_%d_%d", os.Getpid(), shared.count.Add(1))
+	if err := shared.server.CreateDatabase(t.Context(), name, shared.template); err != nil {
+		t.Fatalf("create test database: %v", err)
+	}
+	t.Cleanup(func() { shared.server.DropDatabase(context.Background(), name) })
+	return shared.server.URL(name)
+}
+
+// postgres is the one server of a test binary, with a migrated database to copy.
+type postgres struct {
+	once     sync.Once
+	server   *pgserver.Server
+	template string
+	count    atomic.Int64
+	err      error
+}
+
+var shared postgres
+
+func (p *postgres) start() {
+	p.server, p.err = pgserver.Start(context.Background(), pgserver.Options{})
+	if home := os.Getenv("EINMAL_TEST_POSTGRES"); errors.Is(p.err, pgserver.ErrNoBinaries) && home != "" {
+		p.server, p.err = pgserver.At(home)
+	}
+	if p.err != nil {
+		return
+	}
+	p.template = fmt.Sprintf("template_%d", os.Getpid())
+	if p.err = p.server.CreateDatabase(context.Background(), p.template, ""); p.err != nil {
+		return
+	}
+	p.err = migrate(context.Background(), p.server.URL(p.template))
+}
+
+func migrate(ctx context.Context, url string) error {
+	db, err := database.Open(ctx, url, database.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return migrations.Up(ctx, db, Service)
+}

@@ -1,0 +1,116 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/libtnb/sqlite"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+)
+
+func openSQLite(path string, opts Options) (*DB, error) {
+	if path == "" {
+		return nil, fmt.Errorf("sqlite: needs a path, as in sqlite:./data/tickets.db")
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if opts.MaxConns == 0 {
+		opts.MaxConns = 4
+	}
+	pool, err := sql.Open(sqlite.DriverName, sqliteDSN(path, opts.LockTimeout))
+	if err != nil {
+		return nil, err
+	}
+	pool.SetMaxOpenConns(opts.MaxConns)
+	pool.SetMaxIdleConns(opts.MaxConns)
+	if err := firstConnection(pool, opts.LockTimeout); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	g, err := gorm.Open(sqlite.New(sqlite.Config{Conn: pool}), gormConfig())
+	if err != nil {
+		pool.Close()
+		return nil, err
+	}
+	db := &DB{kind: SQLite, gorm: g, pool: pool, writer: make(chan struct{}, 1)}
+	db.begin = func(ctx context.Context) (transaction, error) {
+		conn, err := pool.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return beginSQLite(ctx, conn)
+	}
+	return db, nil
+}
+
+// firstConnection makes the connection that turns a new file to write-ahead logging. Processes that start together on a new
+// file trip over each other there: SQLite wants the file for itself and, whatever busy_timeout says, does not wait for it.
+func firstConnection(pool *sql.DB, patience time.Duration) error {
+	const pause = 5 * time.Millisecond // the switch takes about one
+	for end := time.Now().Add(patience); ; <-time.After(pause) {
+		err := pool.PingContext(context.Background()) // it is bounded by patience
+		if err == nil || !errors.Is(classify(err), ErrBusy) || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+// sqliteDSN asks for: write-ahead log, so that readers never wait for the writer; synchronous=FULL, so that a commit survives
+// a power cut; BEGIN IMMEDIATE, because a transaction that reads before it writes can't upgrade its lock while another writes
+// (busy_timeout does not help there); UTC, because times are text and compared as such; no rewriting of text that looks like
+// a time.
+func sqliteDSN(path string, lockTimeout time.Duration) string {
+	q := url.Values{}
+	q.Add("_pragma", "journal_mode(WAL)")
+	q.Add("_pragma", fmt.Sprintf("busy_timeout(%d)", lockTimeout.Milliseconds()))
+	q.Add("_pragma", "foreign_keys(1)")
+	q.Add("_pragma", "synchronous(FULL)")
+	q.Set("_txlock", "immediate")
+	q.Set("_timezone", "UTC")
+	q.Set("_texttotime", "0")
+	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
+}
+
+type sqliteTx struct {
+	*sql.Tx
+	conn *sql.Conn
+	end  context.CancelFunc
+}
+
+// beginSQLite waits for the write lock until ctx ends. The transaction itself goes on beyond that: database/sql would roll back
+// in the middle of a COMMIT. Its statements carry ctx themselves.
+func beginSQLite(ctx context.Context, conn *sql.Conn) (transaction, error) {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, end)
+	tx, err := conn.BeginTx(life, nil)
+	if inTime := stop(); err == nil && !inTime { // ctx has ended meanwhile, and life with it
+		_ = tx.Rollback()
+		err = ctx.Err()
+	}
+	if err != nil {
+		end()
+		conn.Close()
+		return nil, err
+	}
+	return sqliteTx{tx, conn, end}, nil
+}
+
+func (t sqliteTx) queue() gorm.ConnPool           { return t.Tx } // in one process there is no round trip to save
+func (t sqliteTx) commit(context.Context) error   { return commitError(t.Commit()) }
+func (t sqliteTx) rollback(context.Context) error { return t.Rollback() }
+
+func (t sqliteTx) release() {
+	t.end()
+	t.conn.Close()
+}
+
+// lockCondition is always true here: whoever is inside a transaction is the only writer.
+func (t sqliteTx) lockCondition(int64) clause.Expr { return clause.Expr{SQL: "true"} }
