@@ -1,0 +1,52 @@
+package idempotency
+
+import "time"
+
+// EventType says what happened to an operation, or to an attempt.
+type EventType string
+
+const (
+	Attempted         EventType = "attempted"          // an attempt claimed the operation
+	ApprovalRequested EventType = "approval_requested" // it waits for a person
+	QueuedEvent       EventType = "queued"             // accepted, its effect is to come
+	Completed         EventType = "completed"          // it has its final answer
+	UnknownEvent      EventType = "unknown"            // nobody can say yet whether its effect happened
+	CanceledEvent     EventType = "canceled"           // withdrawn
+	Replayed          EventType = "replayed"           // an attempt was answered from the stored response
+	InProgress        EventType = "in_progress"        // an attempt met an operation that has no final answer
+	Conflict          EventType = "conflict"           // an attempt brought another command under a used key
+	Expired           EventType = "expired"            // an attempt came after the response's retention
+	Denied            EventType = "denied"             // an attempt was refused for now; nothing is stored under its key
+)
+
+// Event is one line of what happened. It holds no body and no secret.
+type Event struct {
+	Type        EventType
+	At          time.Time
+	Account     string
+	Principal   string
+	AgentRun    string
+	RequestID   string
+	OperationID string // empty when the attempt belongs to no stored operation
+	AttemptID   string // att_…
+	KeyHash     string // Key.Hash
+	Fingerprint Fingerprint
+	Route       string
+	From, To    State
+}
+
+// becomes is the event of an operation reaching state s.
+func (s State) becomes() EventType {
+	switch s {
+	case AwaitingApproval:
+		return ApprovalRequested
+	case Queued, Running:
+		return QueuedEvent
+	case Unknown:
+		return UnknownEvent
+	case Canceled:
+		return CanceledEvent
+	default:
+		return Completed
+	}
+}

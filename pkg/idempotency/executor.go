@@ -1,0 +1,237 @@
+package idempotency
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+)
+
+// Options are the settings of an Executor. The zero value works.
+type Options struct {
+	// WaitBudget is how long a duplicate waits for the first attempt in this process before it is told that the operation is
+	// in progress. Default 2 s: longer than nearly all local work, shorter than the patience of nearly all clients.
+	WaitBudget time.Duration
+
+	// WorkTimeout is the deadline of an attempt's own work, which does not end with its caller's connection. Default 10 s.
+	WorkTimeout time.Duration
+
+	// ResponseRetention is how long a final answer is replayed, from when it was stored. Default 30 days.
+	ResponseRetention time.Duration
+
+	// Record writes events in the transaction of what they tell; an error fails the transaction. Nil records nothing.
+	Record func(tx database.Tx, events ...Event) error
+
+	// Note takes the events of attempts that committed nothing: replayed, in_progress, conflict, expired, denied. It decides
+	// itself when and how durably it writes them. Nil drops them.
+	Note func(ctx context.Context, event Event)
+}
+
+// Executor executes operations at most once. It is safe for concurrent use; several processes may share one database.
+type Executor struct {
+	db      *database.DB
+	options Options
+	flights flights
+	seen    recent
+}
+
+// New makes an Executor over a database that has the tables of migrations/shared.
+func New(db *database.DB, options Options) *Executor {
+	if options.WaitBudget == 0 {
+		options.WaitBudget = 2 * time.Second
+	}
+	if options.WorkTimeout == 0 {
+		options.WorkTimeout = 10 * time.Second
+	}
+	if options.ResponseRetention == 0 {
+		options.ResponseRetention = 30 * 24 * time.Hour
+	}
+	if options.Record == nil {
+		options.Record = func(database.Tx, ...Event) error { return nil }
+	}
+	if options.Note == nil {
+		options.Note = func(context.Context, Event) {}
+	}
+	return &Executor{db: db, options: options}
+}
+
+// Request is one attempt.
+type Request struct {
+	Key       Key
+	Type      string // of the operation, as in the catalogue
+	Command   Command
+	Principal string
+	AgentRun  string
+	RequestID string
+}
+
+// Outcome is what an attempt met.
+type Outcome string
+
+const (
+	OutcomeExecuted   Outcome = "executed"    // this attempt did it, now
+	OutcomeAccepted   Outcome = "accepted"    // this attempt claimed it; its effect is to come
+	OutcomeReplayed   Outcome = "replayed"    // an earlier attempt did; the stored answer
+	OutcomeInProgress Outcome = "in_progress" // an earlier attempt has not got its final answer
+	OutcomeConflict   Outcome = "conflict"    // the key names another command
+	OutcomeExpired    Outcome = "expired"     // done, and the answer is past its retention
+	OutcomeRefused    Outcome = "refused"     // the business said no
+)
+
+// Result is what became of an attempt.
+type Result struct {
+	Outcome Outcome
+
+	// Operation is the committed row. It is zero when there is none: in_progress while the first attempt's transaction is
+	// open, conflict with such an attempt, refused for now.
+	Operation Operation
+
+	// Answer is what to tell the caller when Outcome is executed, replayed or refused.
+	Answer Answer
+}
+
+// Refusal is how apply says no. Whatever apply wrote vanishes in either case.
+type Refusal struct {
+	// Answer is what the caller is told.
+	Answer Answer
+
+	// Final refusals are stored and replayed (Answer.State is failed): the same key gets the same no for ever. Otherwise
+	// nothing is stored, and the same key may be tried later.
+	Final bool
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("refused with status %d", r.Answer.Status) }
+
+// store is the Apply that stores a final refusal and does nothing else.
+func (r *Refusal) store(database.Tx, Operation) (Answer, error) {
+	if r.Answer.State != Failed {
+		return Answer{}, fmt.Errorf("store refusal: its state is %q, not %q", r.Answer.State, Failed)
+	}
+	return r.Answer, nil
+}
+
+// Apply does the work of an operation inside its claim's transaction: rows only, no call to anywhere. It may run more than once
+// (a lost race, a lost COMMIT), each time after the rows of the time before have vanished; op.ID stays the same. It returns a
+// final answer; or one in state queued or awaiting_approval for work with an effect outside; or a *Refusal; or any other error,
+// which rolls back, stores nothing and is returned as it is.
+type Apply func(tx database.Tx, op Operation) (Answer, error)
+
+const (
+	// maxRaces bounds how often one attempt runs its transaction again after the database ended it because of a concurrent
+	// one. More losses in a row mean contention that no waiting within a request would cure.
+	maxRaces = 2
+
+	// racePause is about how long an attempt that lost a race lets the other one go on. At once it would take the same lock
+	// again before that one has woken up, and lose again; with deadlocks, which take a second each, that was seen three times
+	// in a row.
+	racePause = 10 * time.Millisecond
+
+	// maxGone bounds how often a lost claim is tried again because what it lost against is not there. Once is enough to tell
+	// a claim that has just been rolled back from one that is open in another process.
+	maxGone = 1
+)
+
+// Do makes one attempt at an operation. The claim is first in its transaction, before anything that apply writes.
+//
+// The work does not end with ctx, only waiting for another attempt does: a caller that hangs up leaves either nothing or all of
+// it. Errors wrap the sentinels of package database (ErrCommitUnknown: the operation may have been executed; all others: it has
+// not been, by this attempt) or ErrFingerprintVersion, or are apply's own.
+func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, error) {
+	a, err := x.newAttempt(req)
+	if err != nil {
+		return Result{}, err
+	}
+	budget := time.NewTimer(x.options.WaitBudget)
+	defer budget.Stop()
+
+	likelyKnown := x.seen.has(a.identity)
+	for {
+		if likelyKnown {
+			result, found, err := x.lookUp(ctx, a)
+			if found || err != nil {
+				return result, err
+			}
+		}
+		first, mine := x.flights.enter(a)
+		if mine {
+			return x.fly(ctx, a, apply)
+		}
+		if first.fingerprint != a.fingerprint {
+			// The first attempt may yet roll back; but a key that names two commands at once is a fault of its caller whatever
+			// becomes of them.
+			return x.met(ctx, a, OutcomeConflict, Operation{}), nil
+		}
+		// A waiter is woken, never answered: it makes its own attempt (PROTOCOL rule 11).
+		select {
+		case <-first.done:
+		case <-ctx.Done():
+			return Result{}, fmt.Errorf("wait for the first attempt: %w", database.Classify(ctx.Err()))
+		case <-budget.C:
+			return x.met(ctx, a, OutcomeInProgress, Operation{}), nil
+		}
+		likelyKnown = true
+	}
+}
+
+// fly runs an attempt that is the only one of its operation in this process, and wakes those that wait for it even when apply
+// panics.
+func (x *Executor) fly(ctx context.Context, a *attempt, apply Apply) (Result, error) {
+	defer x.flights.leave(a)
+	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.options.WorkTimeout)
+	defer cancel()
+
+	result, err := x.execute(work, a, apply)
+	var refusal *Refusal
+	switch {
+	case errors.As(err, &refusal) && refusal.Final:
+		// The refusal gets a transaction of its own, so that nothing apply wrote can come with it. If another process claimed
+		// the key meanwhile, that attempt's answer stands and this one replays it.
+		result, err = x.execute(work, a, refusal.store)
+	case errors.As(err, &refusal):
+		result, err = x.met(work, a, OutcomeRefused, Operation{}), nil
+		result.Answer = refusal.Answer
+	}
+	return result, err
+}
+
+// execute runs the transaction of an attempt until its outcome is known, or can't be.
+func (x *Executor) execute(ctx context.Context, a *attempt, apply Apply) (Result, error) {
+	races, gone, doubtful := 0, 0, false
+	for {
+		result, err := x.transact(ctx, a, apply, doubtful)
+		switch {
+		case errors.Is(err, database.ErrCommitUnknown) && !doubtful:
+			// PROTOCOL rule 8: repeat the claim. It waits for the first transaction to end, where a SELECT might miss it.
+			doubtful = true
+		case errors.Is(err, database.ErrSerialization) && races < maxRaces:
+			races++
+			pause(ctx, racePause)
+		case errors.Is(err, errClaimGone) && gone < maxGone:
+			gone++
+		case doubtful && (errors.Is(err, errClaimGone) || isStoreError(err)):
+			return Result{}, fmt.Errorf("look for the lost COMMIT: %w: %w", database.ErrCommitUnknown, err)
+		case errors.Is(err, errClaimGone):
+			return x.met(ctx, a, OutcomeInProgress, Operation{}), nil
+		default:
+			return result, err
+		}
+	}
+}
+
+// pause lasts about d, so that two who lost against each other don't meet again, and no longer than ctx.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d/2 + rand.N(d))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+func isStoreError(err error) bool {
+	return errors.Is(err, database.ErrUnavailable) || errors.Is(err, database.ErrBusy) ||
+		errors.Is(err, database.ErrSerialization) || errors.Is(err, database.ErrCommitUnknown)
+}

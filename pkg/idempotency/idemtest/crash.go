@@ -1,0 +1,142 @@
+package idemtest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+func testCrash(t *testing.T, l *lab) {
+	t.Run("a connection that dies in the middle leaves nothing, and the same key works", func(t *testing.T) {
+		if !l.postgres() {
+			t.Skip("SQLite has no connections that die by themselves")
+		}
+		c := l.caller(t)
+		x := idempotency.New(l.db, idempotency.Options{})
+		var w work
+		for range 3 {
+			// Until the server has cleaned up after the session, the next attempt is told that the first is in progress.
+			_, err := repeat(t.Context(), func() (idempotency.Result, error) {
+				return x.Do(t.Context(), c.request("k", 1), w.ending(func(tx database.Tx, _ idempotency.Operation) (idempotency.Answer, error) {
+					return created(), tx.Exec("SELECT pg_terminate_backend(pg_backend_pid())").Error
+				}))
+			})
+			if !errors.Is(err, database.ErrUnavailable) {
+				t.Errorf("got %v, want ErrUnavailable", err)
+			}
+			c.wantRows("k", 0, 0)
+		}
+		c.wantExecuted(repeat(t.Context(), func() (idempotency.Result, error) { return x.Do(t.Context(), c.request("k", 1), w.apply) }))
+		c.wantRows("k", 1, 1)
+	})
+	t.Run("a session that dies inside COMMIT: the work is done again by the same attempt, with one effect", func(t *testing.T) {
+		if !l.postgres() {
+			t.Skip("SQLite has no sessions")
+		}
+		c := l.caller(t)
+		l.exec(t, `CREATE FUNCTION idemtest_die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+			IF (SELECT count(*) FROM idemtest_counters WHERE account_id = NEW.account_id) = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NULL; END $$`)
+		l.exec(t, `CREATE CONSTRAINT TRIGGER idemtest_die AFTER INSERT ON idemtest_effects DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW WHEN (NEW.idempotency_key = 'die') EXECUTE FUNCTION idemtest_die()`)
+		x := idempotency.New(l.db, idempotency.Options{})
+		var w work
+		var ids []string
+		got := c.do(x, c.request("die", 1), w.ending(func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
+			ids = append(ids, op.ID)
+			if w.runs.Load() > 1 {
+				return created(), nil
+			}
+			return created(), tx.Exec("INSERT INTO idemtest_counters VALUES (?, 'die', 1)", op.AccountID).Error
+		}))
+		c.wantOutcome(got, idempotency.OutcomeExecuted)
+		c.wantRows("die", 1, 1)
+		if len(ids) != 2 || ids[0] != ids[1] || c.stored("die").ID != ids[0] {
+			t.Errorf("ran as %q, stored as %q", ids, c.stored("die").ID)
+		}
+
+		// And if it dies every time, nobody knows until somebody asks again.
+		for range 2 {
+			_, err := x.Do(t.Context(), c.request("die", 2), w.apply)
+			if err != nil {
+				t.Fatal(err) // a conflict, not an error: it is stored
+			}
+		}
+		always := l.caller(t)
+		dies := func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
+			return created(), tx.Exec("INSERT INTO idemtest_counters VALUES (?, 'die', 1)", op.AccountID).Error
+		}
+		if _, err := x.Do(t.Context(), always.request("die", 1), w.ending(dies)); !errors.Is(err, database.ErrCommitUnknown) {
+			t.Errorf("got %v, want ErrCommitUnknown", err)
+		}
+		always.wantRows("die", 0, 0)
+		always.wantOutcome(always.do(x, always.request("die", 1), w.apply), idempotency.OutcomeExecuted)
+		always.wantRows("die", 1, 1)
+	})
+	t.Run("a replica that is frozen inside its claim: others are told soon, and execute once it is dead", func(t *testing.T) {
+		c := l.caller(t)
+		frozen := l.connect(t, database.Options{})
+		living := idempotency.New(l.connect(t, database.Options{LockTimeout: 100 * time.Millisecond}), idempotency.Options{})
+		g := newGate()
+		pids := make(chan int, 1)
+		var theirs, ours work
+		var running sync.WaitGroup
+		running.Go(func() {
+			got, err := idempotency.New(frozen, idempotency.Options{}).Do(t.Context(), c.request("k", 1),
+				theirs.ending(func(tx database.Tx, _ idempotency.Operation) (idempotency.Answer, error) {
+					if l.postgres() {
+						var pid int
+						if err := tx.Raw("SELECT pg_backend_pid()").Scan(&pid).Error; err != nil {
+							t.Error(err)
+						}
+						pids <- pid
+					}
+					g.hold()
+					return created(), errors.New("dead") // as far as SQLite can tell
+				}))
+			if err == nil {
+				t.Errorf("the dead one got %s", got.Outcome)
+			}
+		})
+		<-g.begun
+		start := time.Now()
+		got, err := living.Do(t.Context(), c.request("k", 1), ours.apply)
+		switch {
+		case time.Since(start) > 5*time.Second:
+			t.Errorf("told after %v", time.Since(start))
+		case l.postgres() && (err != nil || got.Outcome != idempotency.OutcomeInProgress || got.Operation.ID != ""):
+			t.Errorf("got %s, %v; want in_progress", got.Outcome, err)
+		case !l.postgres() && !errors.Is(err, database.ErrBusy): // it can't look past the only writer
+			t.Errorf("got %s, %v; want ErrBusy", got.Outcome, err)
+		}
+		if l.postgres() {
+			var dead bool
+			if err := l.db.Read(t.Context()).Raw("SELECT pg_terminate_backend(?, 10000)", <-pids).Scan(&dead).Error; err != nil || !dead {
+				t.Fatalf("not dead: %v", err)
+			}
+			c.wantExecuted(living.Do(t.Context(), c.request("k", 1), ours.apply))
+		}
+		g.release()
+		running.Wait()
+		if !l.postgres() {
+			c.wantExecuted(living.Do(t.Context(), c.request("k", 1), ours.apply))
+		}
+		c.wantRows("k", 1, 1)
+	})
+	t.Run("a claim that was committed without an answer stays what it is", func(t *testing.T) {
+		// No Executor writes one; a row from elsewhere must not make it run anything.
+		c := l.caller(t)
+		x := idempotency.New(l.db, idempotency.Options{})
+		var w work
+		c.do(x, c.request("k", 1), w.apply)
+		l.exec(t, "UPDATE operations SET state = 'running', completed_at = NULL, response_status = 0 WHERE account_id = ?", c.account)
+		got := c.do(x, c.request("k", 1), w.apply)
+		if got.Outcome != idempotency.OutcomeInProgress || got.Operation.State != idempotency.Running {
+			t.Errorf("got %s in state %s", got.Outcome, got.Operation.State)
+		}
+		c.wantRows("k", 1, 1)
+	})
+}

@@ -1,0 +1,64 @@
+package idempotency
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+)
+
+// flights are the attempts that are inside their transaction in this process, one per operation. Duplicates wait here, in
+// memory: a duplicate that waited inside the database would hold a connection, and a few dozen of them would hold all
+// (measured: 64 duplicates of one slow write cut unrelated traffic to a twentieth).
+type flights struct {
+	mu   sync.Mutex
+	open map[identity]*flight
+}
+
+// flight is the one attempt of an operation that may open a transaction.
+type flight struct {
+	fingerprint Fingerprint
+	done        chan struct{} // closed when it has ended, however it ended
+}
+
+// enter makes a the flight of its operation, or returns the one there is.
+func (f *flights) enter(a *attempt) (first *flight, mine bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if first, ok := f.open[a.identity]; ok {
+		return first, false
+	}
+	if f.open == nil {
+		f.open = map[identity]*flight{}
+	}
+	first = &flight{fingerprint: a.fingerprint, done: make(chan struct{})}
+	f.open[a.identity] = first
+	return first, true
+}
+
+// leave ends a's flight and wakes those that wait for it.
+func (f *flights) leave(a *attempt) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	close(f.open[a.identity].done)
+	delete(f.open, a.identity)
+}
+
+// recent remembers which operations this process has lately seen committed, so that a retry reads before it tries to claim: one
+// read where a lost claim costs a transaction. It is a hint about order, never about what is true: forgetting, or taking one
+// operation for another, costs a statement.
+type recent [recentSize]atomic.Uint64
+
+// recentSize is 512 KiB of hashes: minutes of a busy process, which is when clients retry.
+const recentSize = 1 << 16
+
+var recentSeed = maphash.MakeSeed()
+
+func (r *recent) add(id identity) {
+	h := maphash.Comparable(recentSeed, id)
+	r[h%recentSize].Store(h)
+}
+
+func (r *recent) has(id identity) bool {
+	h := maphash.Comparable(recentSeed, id)
+	return r[h%recentSize].Load() == h
+}
