@@ -1,0 +1,59 @@
+package catalogue
+
+import (
+	"time"
+
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// Policy is the document at /.well-known/idempotency-policy: what a client may rely on when it repeats itself.
+type Policy struct {
+	Key                KeyPolicy        `json:"key"`
+	Retention          Retention        `json:"retention"`
+	WaitBudgetSeconds  float64          `json:"wait_budget_seconds"`
+	FingerprintVersion string           `json:"fingerprint_version"`
+	Operations         map[string]Entry `json:"operations"` // by operation type
+}
+
+// KeyPolicy says what a key looks like, after unquoting, and within what it is unique. Beside the pattern, the beginnings
+// that the services use for keys of their own are refused.
+type KeyPolicy struct {
+	Pattern string `json:"pattern"`
+	Scope   string `json:"scope"`
+}
+
+// Retention says how long a key is remembered: with its answer, and after that as a tombstone that prevents a second run.
+type Retention struct {
+	ResponseSeconds  int64 `json:"response_seconds"`
+	TombstoneSeconds int64 `json:"tombstone_seconds"`
+}
+
+// Settings are the parts of the policy that whoever runs a service decides. A service's own settings embed them.
+type Settings struct {
+	// Longer than nearly all local work, shorter than the patience of nearly all clients.
+	WaitBudget time.Duration `env:"EINMAL_WAIT_BUDGET" default:"2s" help:"How long a duplicate waits for the first attempt before it is told that the operation is in progress."`
+
+	// A client that comes back after a long weekend still gets its answer.
+	ResponseRetention time.Duration `env:"EINMAL_RESPONSE_RETENTION" default:"720h" help:"How long a final answer is replayed."`
+
+	// Beyond any retry, and long enough for the disputes that follow a year's accounts.
+	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410."`
+}
+
+// NewPolicy returns the policy of a service with these entries: Of(service), or All() for a process that serves all.
+func NewPolicy(settings Settings, entries []Entry) Policy {
+	p := Policy{
+		Key: KeyPolicy{Pattern: idempotency.KeyPattern, Scope: "service, account"},
+		Retention: Retention{
+			ResponseSeconds:  int64(settings.ResponseRetention / time.Second),
+			TombstoneSeconds: int64(settings.TombstoneRetention / time.Second),
+		},
+		WaitBudgetSeconds:  settings.WaitBudget.Seconds(),
+		FingerprintVersion: idempotency.FingerprintVersion,
+		Operations:         make(map[string]Entry, len(entries)),
+	}
+	for _, e := range entries {
+		p.Operations[e.Type] = e
+	}
+	return p
+}
