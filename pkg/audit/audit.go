@@ -1,0 +1,87 @@
+// Package audit appends what happened to operations to the table events.
+//
+// An event is written in the transaction of what it tells ([Log.Record]). Events of attempts that committed nothing are written
+// afterwards ([Log.Note]): those that tell of a no, or of a not yet, before the caller hears it, unless the database is busy;
+// those of replays, which change nothing and may be many, soon after, and a crash may lose the last of them (PROTOCOL rule 13).
+// There are no bodies and no secrets in events, and keys are hashed.
+package audit
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// Log appends events. Its Record and Note are the hooks of idempotency.Options.
+type Log struct {
+	db    *database.DB
+	notes chan note
+	done  sync.WaitGroup
+
+	mu     sync.RWMutex // read-locked by whoever sends a note, so that notes is closed when nobody does
+	closed bool
+}
+
+// Open starts the writer of notes. Close it before the database.
+func Open(db *database.DB) *Log {
+	l := &Log{db: db, notes: make(chan note, backlog)}
+	l.done.Go(l.writeNotes)
+	return l
+}
+
+// Record appends events in tx.
+func (l *Log) Record(tx database.Tx, events ...idempotency.Event) error {
+	return insert(tx.AtCommit(), events)
+}
+
+// Close writes what is waiting. A Note that comes later, from an attempt that outlived the shutdown's patience, writes for
+// itself.
+func (l *Log) Close() {
+	l.mu.Lock()
+	if !l.closed {
+		l.closed = true
+		close(l.notes)
+	}
+	l.mu.Unlock()
+	l.done.Wait()
+}
+
+// row is one row of events. The state columns have names of their own because "from" and "to" are words of SQL.
+type row struct {
+	AccountID, ID, Type                                    string
+	At                                                     time.Time
+	Principal, AgentRun, RequestID, OperationID, AttemptID string
+	KeyHash, Fingerprint, Route, EffectKey, Reference      string
+	FromState, ToState                                     string
+}
+
+// insert writes a number of events as a few statements of 1, 2, 4 … rows, so that there are few texts of them: every connection
+// to PostgreSQL keeps each text that it has prepared, and one for each number of events came to hundreds of megabytes.
+func insert(db *gorm.DB, events []idempotency.Event) error {
+	rows := make([]row, len(events))
+	for i, e := range events {
+		rows[i] = row{
+			AccountID: e.Account, ID: idempotency.NewID("evt", e.At), Type: string(e.Type), At: e.At,
+			Principal: e.Principal, AgentRun: e.AgentRun, RequestID: e.RequestID, OperationID: e.OperationID, AttemptID: e.AttemptID,
+			KeyHash: e.KeyHash, Fingerprint: string(e.Fingerprint), Route: e.Route,
+			FromState: string(e.From), ToState: string(e.To),
+		}
+	}
+	for size := largestStatement; size > 0; size /= 2 {
+		for ; len(rows) >= size; rows = rows[size:] {
+			if err := db.Table("events").Create(rows[:size]).Error; err != nil {
+				return fmt.Errorf("append events: %w", err)
+			}
+		}
+	}
+	return nil
+}
+
+// largestStatement is a power of two. With 16 columns it stays far below the databases' limits on parameters, and half as
+// many rows in one statement are not measurably slower.
+const largestStatement = 256

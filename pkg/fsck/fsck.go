@@ -1,0 +1,94 @@
+// Package fsck checks what must always be true across the tables of a service. It reads one snapshot, so it may run beside
+// traffic, and it changes nothing.
+package fsck
+
+import (
+	"context"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/einmal/einmal/pkg/database"
+)
+
+// Check is one invariant.
+type Check struct {
+	Name string
+
+	// SQL returns a row for each violation: the account, and the id of what violates it. It is portable.
+	SQL string
+
+	// Advice says what a violation means and what to do.
+	Advice string
+}
+
+// Violation is one thing that is not as it must be.
+type Violation struct {
+	Check   string `json:"check"`
+	Account string `json:"account"`
+	ID      string `json:"id"`
+	Advice  string `json:"advice"`
+}
+
+// Run returns every violation of the checks.
+func Run(ctx context.Context, db *database.DB, checks ...Check) ([]Violation, error) {
+	var violations []Violation
+	err := db.Snapshot(ctx, func(read *gorm.DB) error {
+		for _, check := range checks {
+			var rows []struct{ AccountID, ID string }
+			if err := read.Raw(check.SQL).Scan(&rows).Error; err != nil {
+				return fmt.Errorf("check %s: %w", check.Name, err)
+			}
+			for _, row := range rows {
+				violations = append(violations, Violation{Check: check.Name, Account: row.AccountID, ID: row.ID, Advice: check.Advice})
+			}
+		}
+		return nil
+	})
+	return violations, err
+}
+
+// Operations are the invariants of the tables that every service has.
+var Operations = []Check{
+	{
+		Name: "a final operation has its answer or is a tombstone",
+		SQL: `SELECT account_id, id FROM operations WHERE state IN ('succeeded', 'failed', 'canceled')
+			AND (response_status = 0 OR completed_at IS NULL OR (response_body IS NULL AND response_expired_at IS NULL))`,
+		Advice: "The operation has ended and can't be replayed. Restore its row from a backup; do not run it again.",
+	},
+	{
+		Name: "an open operation has no answer",
+		SQL: `SELECT account_id, id FROM operations WHERE state NOT IN ('succeeded', 'failed', 'canceled')
+			AND (response_status <> 0 OR completed_at IS NOT NULL OR response_body IS NOT NULL OR response_expired_at IS NOT NULL)`,
+		Advice: "An answer was stored without ending the operation. Find out what wrote it.",
+	},
+	{
+		Name:   "a tombstone keeps no body",
+		SQL:    `SELECT account_id, id FROM operations WHERE response_expired_at IS NOT NULL AND response_body IS NOT NULL`,
+		Advice: "The retention of the response has passed and its body is still there. Drop it, or withdraw the mark.",
+	},
+	{
+		Name: "every operation has exactly one first event",
+		SQL: `SELECT o.account_id, o.id FROM operations o
+			WHERE 1 <> (SELECT count(*) FROM events e WHERE e.account_id = o.account_id AND e.operation_id = o.id AND e.type = 'attempted')`,
+		Advice: "The claim and its event commit together, so one of them was changed afterwards. Compare with a backup.",
+	},
+	{
+		Name: "every final operation has exactly one final event",
+		SQL: `SELECT o.account_id, o.id FROM operations o WHERE o.state IN ('succeeded', 'failed', 'canceled')
+			AND 1 <> (SELECT count(*) FROM events e WHERE e.account_id = o.account_id AND e.operation_id = o.id AND e.type IN ('completed', 'canceled'))`,
+		Advice: "The answer and its event commit together, so one of them was changed afterwards. Compare with a backup.",
+	},
+	{
+		Name: "no open operation has a final event",
+		SQL: `SELECT o.account_id, o.id FROM operations o WHERE o.state NOT IN ('succeeded', 'failed', 'canceled')
+			AND EXISTS (SELECT 1 FROM events e WHERE e.account_id = o.account_id AND e.operation_id = o.id AND e.type IN ('completed', 'canceled'))`,
+		Advice: "The log says that the operation ended. Its row was changed afterwards; compare with a backup.",
+	},
+	{
+		Name: "every first event has its operation",
+		SQL: `SELECT e.account_id, e.id FROM events e WHERE e.type = 'attempted'
+			AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)`,
+		Advice: "The log tells of an operation that is gone. Its key would be executed again: restore the row from a backup.",
+	},
+}
