@@ -1,0 +1,153 @@
+package idemhttp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/problem"
+)
+
+// operation is the operation resource.
+type operation struct {
+	ID                string               `json:"id"`
+	Type              string               `json:"type"`
+	State             idempotency.State    `json:"state"`
+	Effect            string               `json:"effect"`
+	AgentRun          string               `json:"agent_run,omitzero"`
+	Resource          idempotency.Resource `json:"resource,omitzero"`
+	Response          *response            `json:"response,omitzero"`
+	ResponseExpiredAt *Time                `json:"response_expired_at,omitzero"`
+	Attempts          []struct{}           `json:"attempts"` // sends to a target; local work has none
+	CreatedAt         Time                 `json:"created_at"`
+	UpdatedAt         Time                 `json:"updated_at"`
+	NextAction        problem.NextAction   `json:"next_action"`
+	RetryAfterSeconds int                  `json:"retry_after_seconds"`
+}
+
+// response is the stored final answer; without a body if it has none, or none any more.
+type response struct {
+	Status   int            `json:"status"`
+	Location string         `json:"location,omitzero"`
+	Body     jsontext.Value `json:"body,omitzero"`
+}
+
+func newOperation(op idempotency.Operation) operation {
+	o := operation{
+		ID: op.ID, Type: op.Type, State: op.State, Effect: op.State.Effect(), AgentRun: op.AgentRun, Resource: op.Resource,
+		Attempts: []struct{}{}, CreatedAt: Time(op.CreatedAt), UpdatedAt: Time(op.UpdatedAt),
+		ResponseExpiredAt: (*Time)(op.ResponseExpiredAt),
+	}
+	if op.State.Final() {
+		o.Response = &response{Status: op.ResponseStatus, Location: op.ResponseLocation}
+		if len(op.ResponseBody) > 0 { // dropped, or never there (204)
+			o.Response.Body = op.ResponseBody
+		}
+	} else {
+		o.RetryAfterSeconds = retryAfter
+	}
+	o.NextAction = nextAction(op)
+	return o
+}
+
+// nextAction is what whoever asks for an operation should do. A failed one repeats the advice of its own answer.
+func nextAction(op idempotency.Operation) problem.NextAction {
+	switch op.State {
+	case idempotency.Succeeded, idempotency.Canceled:
+		return problem.NextStop
+	case idempotency.AwaitingApproval:
+		return problem.NextAskHuman
+	case idempotency.Failed:
+		if advice := adviceOf(op.ResponseBody).NextAction; advice != "" {
+			return advice
+		}
+		return problem.NextNewOperation
+	}
+	return problem.NextPollOperation
+}
+
+// advice is what a stored problem document says to do.
+type advice struct {
+	NextAction        problem.NextAction `json:"next_action"`
+	RetryAfterSeconds int                `json:"retry_after_seconds"`
+}
+
+func adviceOf(body []byte) (a advice) {
+	_ = json.Unmarshal(body, &a) // an answer that is no problem document gives no advice
+	return a
+}
+
+func retryAfterOf(body []byte) int { return adviceOf(body).RetryAfterSeconds }
+
+func operationHref(id string) string { return "/v1/operations/" + id }
+
+// Operations serves GET /v1/operations/:id and GET /v1/operations of one service.
+type Operations struct {
+	Executor *idempotency.Executor
+	Caller   func(echo.Context) Caller
+}
+
+// Get answers GET /v1/operations/:id.
+func (o Operations) Get(c echo.Context) error {
+	return o.one(c)(o.Executor.ByID(c.Request().Context(), o.Caller(c).Account, c.Param("id")))
+}
+
+// List answers GET /v1/operations: with an Idempotency-Key, the operation that it names (404 operation-not-found: no attempt
+// with this key has committed, so it is safe to send with it); without, all of the account's, newest first.
+func (o Operations) List(c echo.Context) error {
+	ctx, account := c.Request().Context(), o.Caller(c).Account
+	if len(c.Request().Header.Values(HeaderKey)) > 0 {
+		key, err := key(c.Request())
+		if err != nil {
+			return err
+		}
+		return o.one(c)(o.Executor.ByKey(ctx, account, key))
+	}
+	query := ReadQuery(c)
+	page := query.Page()
+	if err := query.Err(); err != nil {
+		return err
+	}
+	ops, err := o.Executor.List(ctx, account, page.Before, page.Limit+1)
+	if err != nil {
+		return err
+	}
+	return WritePage(c, page, ops, func(op idempotency.Operation) (string, any) { return op.ID, newOperation(op) })
+}
+
+func (o Operations) one(c echo.Context) func(idempotency.Operation, error) error {
+	return func(op idempotency.Operation, err error) error {
+		if errors.Is(err, idempotency.ErrNotFound) {
+			return problem.New(problem.OperationNotFound, "No operation of this account has this id or key. A key that was never seen here is safe to send with.")
+		}
+		if err != nil {
+			return err
+		}
+		return writeJSON(c, http.StatusOK, newOperation(op))
+	}
+}
+
+// WriteResource answers a read.
+func WriteResource(c echo.Context, resource any) error { return writeJSON(c, http.StatusOK, resource) }
+
+func writeJSON(c echo.Context, status int, v any) error {
+	body, err := Marshal(v)
+	if err != nil {
+		return err
+	}
+	return c.JSONBlob(status, body)
+}
+
+// Marshal is how every resource becomes bytes.
+func Marshal(v any) ([]byte, error) {
+	body, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("marshal resource: %w", err)
+	}
+	return body, nil
+}

@@ -1,0 +1,105 @@
+package idemhttp
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/labstack/echo/v4"
+
+	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/problem"
+)
+
+// Route is a route of a service that changes something: every such route has an operation type and a command.
+type Route struct {
+	Method  string
+	Path    string         // echo's pattern: /v1/tickets/:id/comments
+	Type    string         // of the operation, as in the catalogue
+	Command func() Command // a new command, with its defaults
+	Handler echo.HandlerFunc
+}
+
+// matches reports whether a concrete path is one of the route's.
+func (r Route) matches(method, path string) bool {
+	pattern, concrete := strings.Split(r.Path, "/"), strings.Split(path, "/")
+	if r.Method != method || len(pattern) != len(concrete) {
+		return false
+	}
+	for i, segment := range pattern {
+		if strings.HasPrefix(segment, ":") && concrete[i] != "" {
+			continue
+		}
+		if segment != concrete[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// fingerprintCommand is the body of POST /v1/fingerprints.
+type fingerprintCommand struct {
+	Method string         `json:"method"`
+	Path   string         `json:"path"`
+	Body   jsontext.Value `json:"body"`
+}
+
+func (f *fingerprintCommand) Validate() (violations []problem.Violation) {
+	if f.Body.Kind() != '{' {
+		violations = append(violations, problem.Violation{Pointer: "/body", Detail: "must be the object that would be sent"})
+	}
+	return violations
+}
+
+// Fingerprints answers POST /v1/fingerprints {method, path, body} with the fingerprint that such a request would have, and the
+// canonical text that it is the hash of. It claims nothing and needs no key.
+func Fingerprints(routes []Route, caller func(echo.Context) Caller) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		body, err := readBody(c.Request())
+		if err != nil {
+			return err
+		}
+		d := &decoder{}
+		if err := d.scan(body); err != nil {
+			return err
+		}
+		var asked fingerprintCommand
+		d.command(body, &asked, "")
+		var command Command
+		for _, route := range routes {
+			if route.matches(asked.Method, asked.Path) {
+				command = route.Command()
+			}
+		}
+		if command == nil {
+			d.violate("/path", "is not, with this method, a route of this service that changes something")
+			return d.problem()
+		}
+		if !d.violated("/body") {
+			d.command(asked.Body, command, "/body")
+		}
+		if err := d.problem(); err != nil {
+			return err
+		}
+		canonical, fingerprint, err := fingerprintOf(idempotency.Command{
+			Account: caller(c).Account, Method: asked.Method, Path: asked.Path, Body: command,
+		})
+		if err != nil {
+			return err
+		}
+		return writeJSON(c, http.StatusOK, struct {
+			Fingerprint idempotency.Fingerprint `json:"fingerprint"`
+			Version     string                  `json:"version"`
+			Canonical   string                  `json:"canonical"`
+		}{fingerprint, fingerprint.Version(), string(canonical)})
+	}
+}
+
+func fingerprintOf(command idempotency.Command) ([]byte, idempotency.Fingerprint, error) {
+	canonical, err := command.Canonical()
+	if err != nil {
+		return nil, "", err
+	}
+	fingerprint, err := command.Fingerprint()
+	return canonical, fingerprint, err
+}

@@ -1,0 +1,115 @@
+package idemhttp
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/problem"
+)
+
+// Response headers. Idempotent-Replayed is how Stripe and others mark a replay; the rest are ours.
+const (
+	HeaderOperation  = "Operation-Id"
+	HeaderOutcome    = "Idempotency-Outcome"
+	HeaderReplayed   = "Idempotent-Replayed"
+	HeaderExecutedAt = "Idempotency-Executed-At"
+	headerRetryAfter = "Retry-After"
+)
+
+// retryAfter is how many seconds a caller is asked to wait for an operation that is in progress: the least that the header can
+// say, since local work takes milliseconds.
+const retryAfter = 1
+
+// Write answers an attempt with what became of it.
+func Write(c echo.Context, result idempotency.Result) error {
+	h := c.Response().Header()
+	h.Set(HeaderOutcome, string(result.Outcome))
+	op := result.Operation
+	if op.ID != "" {
+		h.Set(HeaderOperation, op.ID)
+	}
+	switch result.Outcome {
+	case idempotency.OutcomeExecuted:
+		return writeAnswer(c, result.Answer)
+	case idempotency.OutcomeReplayed:
+		h.Set(HeaderReplayed, "true")
+		h.Set(HeaderExecutedAt, Time(*op.CompletedAt).String())
+		return writeAnswer(c, result.Answer)
+	case idempotency.OutcomeRefused:
+		return writeAnswer(c, result.Answer)
+	case idempotency.OutcomeAccepted:
+		return writeOpen(c, op)
+	case idempotency.OutcomeInProgress:
+		if op.ID != "" {
+			return writeOpen(c, op)
+		}
+		p := problem.New(problem.OperationInProgress, "The first attempt with this key has not ended yet. Send the same request with the same key again.")
+		p.RetryAfterSeconds = retryAfter
+		return p
+	case idempotency.OutcomeConflict:
+		return about(op, problem.New(problem.IdempotencyKeyReused,
+			"This key belongs to another command. If this is a new action, send it with a new key; if it is a retry, send exactly what was sent first."))
+	case idempotency.OutcomeExpired:
+		p := problem.New(problem.IdempotencyKeyExpired,
+			"The operation of this key has ended, and its answer is no longer kept. It is not executed again; read the resource instead.")
+		p.Effect = problem.Effect(op.State.Effect()) // how it ended is still known
+		return about(op, p)
+	}
+	return fmt.Errorf("write result: no answer for outcome %q", result.Outcome)
+}
+
+// Success is the answer of work that is done: its resource, as JSON. Where there is a Location or a Resource to tell, add it.
+func Success(status int, resource any) (idempotency.Answer, error) {
+	body, err := Marshal(resource)
+	return idempotency.Answer{State: idempotency.Succeeded, Status: status, Body: body}, err
+}
+
+// RefusalFinal is a refusal that is stored and replayed, with p as the answer. It belongs inside an apply.
+func RefusalFinal(op idempotency.Operation, p *problem.Problem) *idempotency.Refusal {
+	op.State = idempotency.Failed
+	return &idempotency.Refusal{Answer: refusal(about(op, p)), Final: true}
+}
+
+// RefusalForNow is a refusal of which nothing is stored: the same key may be tried later, after p.RetryAfterSeconds.
+func RefusalForNow(p *problem.Problem) *idempotency.Refusal {
+	return &idempotency.Refusal{Answer: refusal(p)}
+}
+
+func refusal(p *problem.Problem) idempotency.Answer {
+	return idempotency.Answer{State: idempotency.Failed, Status: p.Status, Body: p.JSON()}
+}
+
+// about adds the operation that a problem is about, if one is committed.
+func about(op idempotency.Operation, p *problem.Problem) *problem.Problem {
+	if op.ID != "" {
+		p.OperationID, p.OperationState, p.Instance = op.ID, string(op.State), operationHref(op.ID)
+	}
+	return p
+}
+
+// writeAnswer writes a final answer, byte for byte.
+func writeAnswer(c echo.Context, a idempotency.Answer) error {
+	media := echo.MIMEApplicationJSON
+	if a.State != idempotency.Succeeded {
+		media = problem.ContentType
+		if seconds := retryAfterOf(a.Body); seconds > 0 {
+			c.Response().Header().Set(headerRetryAfter, strconv.Itoa(seconds))
+		}
+	}
+	if a.Location != "" {
+		c.Response().Header().Set(echo.HeaderLocation, a.Location)
+	}
+	return c.Blob(a.Status, media, a.Body)
+}
+
+// writeOpen answers 202 with the operation as it is now.
+func writeOpen(c echo.Context, op idempotency.Operation) error {
+	h := c.Response().Header()
+	h.Set(echo.HeaderLocation, operationHref(op.ID))
+	h.Set(headerRetryAfter, strconv.Itoa(retryAfter))
+	return writeJSON(c, http.StatusAccepted, newOperation(op))
+}
