@@ -1,0 +1,103 @@
+package tickets_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/problem"
+	"github.com/einmal/einmal/services/tickets"
+)
+
+// tokens is a file that knows one token for each role of an account, called like it.
+func tokens(t *testing.T) string {
+	t.Helper()
+	var lines string
+	for _, role := range []string{"agent", "approver", "operator", "auditor"} {
+		lines += fmt.Sprintf("%x %s acme %s\n", sha256.Sum256([]byte(role)), role, role)
+	}
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestWhoMayDoWhat(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := start(t, kind, func(c *tickets.Config) { c.TokensFile = tokens(t) })
+
+		t.Run("nobody without a token that is known", func(t *testing.T) {
+			for _, token := range []string{"", "demo-agent", "Agent", "agen", "agent2"} {
+				expect(t, token, create(t, s.As(token), key("k"), `{"project":"ops","title":"nobody's"}`), 401, problem.Unauthenticated)
+				expect(t, token, s.As(token).Send(t, "GET", "/v1/tickets", ""), 401, problem.Unauthenticated)
+			}
+		})
+
+		t.Run("approvers and auditors do not write", func(t *testing.T) {
+			for _, role := range []string{"approver", "auditor"} {
+				expect(t, role, create(t, s.As(role), key("k"), `{"project":"ops","title":"theirs"}`), 403, problem.Forbidden)
+				expect(t, role, create(t, s.As(role), "Idempotency-Key: ", "no body"), 403, problem.Forbidden) // before anything is looked at
+			}
+		})
+
+		t.Run("and none of that uses a key up", func(t *testing.T) {
+			if n := s.count(t, "operations"); n != 0 {
+				t.Errorf("%d operations", n)
+			}
+			if a := create(t, s.As("agent"), key("k"), `{"project":"ops","title":"t"}`); a.Outcome() != "executed" {
+				t.Errorf("agent: %s", a)
+			}
+			if a := create(t, s.As("operator"), key("l"), `{"project":"ops","title":"t"}`); a.Outcome() != "executed" {
+				t.Errorf("operator: %s", a)
+			}
+		})
+
+		t.Run("a replay is checked like a first attempt", func(t *testing.T) {
+			expect(t, "approver", create(t, s.As("approver"), key("k"), `{"project":"ops","title":"t"}`), 403, problem.Forbidden)
+			if a := create(t, s.As("operator"), key("k"), `{"project":"ops","title":"t"}`); a.Outcome() != "replayed" {
+				t.Errorf("operator: %s", a)
+			}
+		})
+
+		t.Run("every role reads", func(t *testing.T) {
+			id := ticketOf(t, create(t, s.As("agent"), key("k"), `{"project":"ops","title":"t"}`)).ID
+			for _, role := range []string{"agent", "approver", "operator", "auditor"} {
+				for _, path := range []string{"/v1/tickets", "/v1/tickets/" + id, "/v1/operations"} {
+					if a := s.As(role).Send(t, "GET", path, ""); a.Status != 200 {
+						t.Errorf("%s %s: %s", role, path, a)
+					}
+				}
+				if a := s.As(role).Send(t, "GET", "/v1/operations", "", key("k")); a.Status != 200 {
+					t.Errorf("%s by key: %s", role, a)
+				}
+				if a := s.As(role).Send(t, "POST", "/v1/fingerprints", `{"method":"POST","path":"/v1/tickets","body":{"project":"ops","title":"t"}}`); a.Status != 200 {
+					t.Errorf("%s: %s", role, a)
+				}
+			}
+		})
+	})
+}
+
+func TestARateLimitUsesNoKeyUp(t *testing.T) {
+	s := start(t, database.SQLite, func(c *tickets.Config) { c.RateLimit, c.RateBurst = 0.001, 2 })
+	create(t, s.agent(), key("one"), `{"project":"ops","title":"t"}`)
+	create(t, s.agent(), key("two"), `{"project":"ops","title":"t"}`)
+	for _, k := range []string{"one", "three"} { // a replay, too
+		a := create(t, s.agent(), key("%s", k), `{"project":"ops","title":"t"}`)
+		p := expect(t, k, a, 429, problem.RateLimited)
+		if p.Retry != problem.RetrySameKey || p.Effect != problem.EffectNone || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%s", a)
+		}
+	}
+	if a := create(t, s.globex(), key("one"), `{"project":"ops","title":"t"}`); a.Status != 201 {
+		t.Errorf("another account: %s", a)
+	}
+	if n := s.count(t, "operations"); n != 3 {
+		t.Errorf("%d operations", n)
+	}
+}

@@ -1,0 +1,14 @@
+// Package tickets keeps tickets, of which an event of the outside world has one at most per project, however often it is
+// reported and by how many senders.
+//
+// The journey of a request through this folder:
+//
+//	config.go    every setting, its default and why
+//	service.go   puts the stages together, starts and stops them; the only file that knows all others
+//	http.go      who is calling, with which key; decodes, calls, writes
+//	command.go   the commands: defaults, rules about their members; what is fingerprinted
+//	execute.go   a command inside its claim's transaction: domain rows and answer, no network
+//	ticket.go    what a ticket is, and its resource; pure
+//	store.go     rows ↔ tickets; the only file with queries
+//	fsck.go      what must be true across the tables, checked from outside
+package tickets

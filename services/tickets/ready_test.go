@@ -1,0 +1,126 @@
+package tickets_test
+
+import (
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/database/pgserver"
+	"github.com/einmal/einmal/pkg/problem"
+	"github.com/einmal/einmal/services/tickets"
+)
+
+// ready holds /readyz to an answer: no failing checks mean 200. /healthz says in any case that the process lives.
+func (r running) ready(t *testing.T, failing ...string) {
+	t.Helper()
+	a := r.As("").Send(t, "GET", "/readyz", "")
+	var got struct {
+		Status  string
+		Failing []string
+	}
+	a.Decode(t, &got)
+	wantStatus, wantText := 200, "ready"
+	if failing != nil {
+		wantStatus, wantText = 503, "not ready"
+	}
+	if diff := cmp.Diff(failing, got.Failing); a.Status != wantStatus || got.Status != wantText || diff != "" {
+		t.Errorf("readyz: %s (-want +got)\n%s", a, diff)
+	}
+	if a := r.As("").Send(t, "GET", "/healthz", ""); a.Status != 200 {
+		t.Errorf("healthz: %s", a)
+	}
+}
+
+func TestAServiceIsReadyWhenItsTablesAre(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := start(t, kind)
+		s.ready(t)
+		for _, table := range []string{"schema_tickets", "schema_shared"} {
+			if err := s.db.Read(t.Context()).Exec("DELETE FROM " + table + " WHERE version_id = (SELECT max(version_id) FROM " + table + ")").Error; err != nil {
+				t.Fatal(err)
+			}
+			s.ready(t, "migrations")
+		}
+	})
+
+	t.Run("and not when there are none", func(t *testing.T) {
+		db, err := database.Open(t.Context(), "sqlite:"+t.TempDir()+"/empty.db", database.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		s := startOn(t, db)
+		s.ready(t, "migrations")
+		if err := migrations.Up(t.Context(), db, tickets.Name); err != nil {
+			t.Fatal(err)
+		}
+		s.ready(t)
+	})
+
+	t.Run("and not when a newer release has more", func(t *testing.T) {
+		s := start(t, database.SQLite)
+		if err := s.db.Read(t.Context()).Exec("INSERT INTO schema_tickets (version_id, is_applied) VALUES (9999, 1)").Error; err != nil {
+			t.Fatal(err)
+		}
+		s.ready(t) // a release runs before and after the migrations of its successor
+	})
+}
+
+// The database server goes away and comes back, under a service that stays.
+func TestADatabaseThatIsAway(t *testing.T) {
+	pg, err := pgserver.Start(t.Context(), pgserver.Options{})
+	if errors.Is(err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := pg.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	db := dbtest.Connect(t, pg.URL("postgres"), database.Options{})
+	if err := migrations.Up(t.Context(), db, tickets.Name); err != nil {
+		t.Fatal(err)
+	}
+	s := startOn(t, db)
+	s.ready(t)
+	const body = `{"project":"ops","title":"t"}`
+	before := create(t, s.agent(), key("before"), body)
+
+	if err := pg.Halt(); err != nil {
+		t.Fatal(err)
+	}
+	s.ready(t, "database", "migrations")
+	for _, k := range []string{"before", "during"} {
+		a := create(t, s.agent(), key("%s", k), body)
+		p := expect(t, k, a, 503, problem.StoreUnavailable)
+		if p.Effect != problem.EffectNone || p.Retry != problem.RetrySameKey || a.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: %s", k, a)
+		}
+	}
+	for _, path := range []string{"/v1/tickets", "/v1/tickets/tkt_1", "/v1/operations", "/v1/operations/op_1"} {
+		p := expect(t, path, s.agent().Send(t, "GET", path, ""), 503, problem.StoreUnavailable)
+		if p.Effect != problem.EffectNone {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+
+	if err := pg.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.ready(t)
+	if a := create(t, s.agent(), key("before"), body); a.Outcome() != "replayed" || string(a.Body) != string(before.Body) {
+		t.Errorf("before: %s", a)
+	}
+	if a := create(t, s.agent(), key("during"), body); a.Outcome() != "executed" {
+		t.Errorf("during: %s", a)
+	}
+	s.healthy(t)
+}

@@ -1,0 +1,139 @@
+package tickets
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/einmal/einmal/pkg/database"
+)
+
+// errNotFound: the account has no such ticket.
+var errNotFound = errors.New("ticket not found")
+
+// store reads and writes tickets.
+type store struct {
+	db *database.DB
+}
+
+// row is a row of tickets.
+type row struct {
+	AccountID     string `gorm:"primaryKey"`
+	ID            string `gorm:"primaryKey"`
+	Project       string
+	Title         string
+	Description   string
+	Priority      Priority
+	Labels        string // a JSON object
+	SourceEventID *string
+	Status        Status
+	Version       int64
+	CommentCount  int64
+	OperationID   string
+	CreatedAt     time.Time `gorm:"autoCreateTime:false"`
+	UpdatedAt     time.Time `gorm:"autoUpdateTime:false"`
+	ClosedAt      *time.Time
+}
+
+func (row) TableName() string { return "tickets" }
+
+// insert writes a new ticket and reports whether it did: not if its source event has one in the project. It waits for an open
+// transaction that is about to insert the same event, at most for the lock time-out.
+func (s store) insert(tx database.Tx, t Ticket) (inserted bool, err error) {
+	labels, err := json.Marshal(t.Labels, json.Deterministic(true))
+	if err != nil {
+		return false, fmt.Errorf("insert ticket: %w", err)
+	}
+	r := &row{
+		AccountID: t.AccountID, ID: t.ID, Project: t.Project, Title: t.Title, Description: t.Description, Priority: t.Priority,
+		Labels: string(labels), SourceEventID: t.SourceEventID, Status: t.Status, Version: t.Version, CommentCount: t.CommentCount,
+		OperationID: t.OperationID, CreatedAt: t.CreatedAt, UpdatedAt: t.UpdatedAt, ClosedAt: t.ClosedAt,
+	}
+	if t.SourceEventID == nil { // nothing to meet, so nobody waits to hear of it
+		if err := tx.AtCommit().Create(r).Error; err != nil {
+			return false, fmt.Errorf("insert ticket: %w", err)
+		}
+		return true, nil
+	}
+	insert := tx.Clauses(onSourceEvent).Create(r)
+	if insert.Error != nil {
+		return false, fmt.Errorf("insert ticket: %w", insert.Error)
+	}
+	return insert.RowsAffected == 1, nil
+}
+
+// onSourceEvent names the one index whose violation is an answer; any other is an error.
+var onSourceEvent = clause.OnConflict{
+	Columns:     []clause.Column{{Name: "account_id"}, {Name: "project"}, {Name: "source_event_id"}},
+	TargetWhere: clause.Where{Exprs: []clause.Expression{clause.Expr{SQL: "source_event_id IS NOT NULL"}}},
+	DoNothing:   true,
+}
+
+// bySourceEvent reads the ticket of an event, inside the transaction that has just met it.
+func (s store) bySourceEvent(tx database.Tx, account, project, sourceEventID string) (Ticket, error) {
+	return one(tx.Where("account_id = ? AND project = ? AND source_event_id = ?", account, project, sourceEventID))
+}
+
+// byID reads one ticket, or errNotFound.
+func (s store) byID(ctx context.Context, account, id string) (Ticket, error) {
+	return one(s.db.Read(ctx).Where("account_id = ? AND id = ?", account, id))
+}
+
+// filter is what a list is restricted to; empty fields restrict nothing.
+type filter struct {
+	project, sourceEventID string
+	status                 Status
+}
+
+// list reads up to limit tickets, newest first, that are older than the one named before (empty: all).
+func (s store) list(ctx context.Context, account string, f filter, before string, limit int) ([]Ticket, error) {
+	query := s.db.Read(ctx).Where("account_id = ?", account)
+	if f.project != "" {
+		query = query.Where("project = ?", f.project)
+	}
+	if f.status != "" {
+		query = query.Where("status = ?", f.status)
+	}
+	if f.sourceEventID != "" {
+		query = query.Where("source_event_id = ?", f.sourceEventID)
+	}
+	if before != "" {
+		query = query.Where("id < ?", before)
+	}
+	return read(query.Order("id DESC").Limit(limit))
+}
+
+func one(query *gorm.DB) (Ticket, error) {
+	found, err := read(query.Limit(1))
+	if err != nil {
+		return Ticket{}, err
+	}
+	if len(found) == 0 {
+		return Ticket{}, errNotFound
+	}
+	return found[0], nil
+}
+
+func read(query *gorm.DB) ([]Ticket, error) {
+	var rows []row
+	if err := query.Find(&rows).Error; err != nil {
+		return nil, database.Classify(fmt.Errorf("read tickets: %w", err))
+	}
+	tickets := make([]Ticket, len(rows))
+	for i, r := range rows {
+		tickets[i] = Ticket{
+			AccountID: r.AccountID, ID: r.ID, Project: r.Project, Title: r.Title, Description: r.Description, Priority: r.Priority,
+			SourceEventID: r.SourceEventID, Status: r.Status, Version: r.Version, CommentCount: r.CommentCount,
+			OperationID: r.OperationID, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, ClosedAt: r.ClosedAt,
+		}
+		if err := json.Unmarshal([]byte(r.Labels), &tickets[i].Labels); err != nil {
+			return nil, fmt.Errorf("read tickets: labels of %s: %w", r.ID, err)
+		}
+	}
+	return tickets, nil
+}
