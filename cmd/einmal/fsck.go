@@ -1,0 +1,46 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/services/tickets"
+)
+
+type fsckCmd struct {
+	storage
+}
+
+func (f *fsckCmd) Run(ctx context.Context, streams streams) error {
+	// Opening would make the file, and an empty database has nothing wrong with it.
+	if path, embedded := strings.CutPrefix(f.DatabaseURL, "sqlite:"); embedded {
+		if _, err := os.Stat(path); err != nil {
+			return fmt.Errorf("there is no database: %w; set EINMAL_DATABASE_URL", err)
+		}
+	}
+	db, err := database.Open(ctx, f.DatabaseURL, database.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+
+	if err := migrations.Complete(ctx, db, f.Service); err != nil {
+		return err
+	}
+	violations, err := tickets.Fsck(ctx, db)
+	if err != nil {
+		return err
+	}
+	for _, v := range violations {
+		fmt.Fprintf(streams.out, "violated: %s\n   where: account %s, %s\n      do: %s\n", v.Check, v.Account, v.ID, v.Advice)
+	}
+	if len(violations) > 0 {
+		return fmt.Errorf("%d violations in %s", len(violations), f.Service)
+	}
+	fmt.Fprintf(streams.out, "%s: every invariant holds\n", f.Service)
+	return nil
+}

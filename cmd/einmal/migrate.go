@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/database"
+)
+
+// storage names the database of one service, for the roles that work on it without serving.
+type storage struct {
+	DatabaseURL string `env:"EINMAL_DATABASE_URL" default:"${tickets_database}" placeholder:"URL" help:"sqlite:PATH or postgres://…"`
+	Service     string `enum:"tickets" default:"tickets" help:"Which service's tables it holds: ${enum}."`
+}
+
+type migrateCmd struct {
+	storage
+}
+
+func (m *migrateCmd) Run(ctx context.Context, streams streams) error {
+	db, err := database.Open(ctx, m.DatabaseURL, database.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+
+	pending, err := migrations.Pending(ctx, db, m.Service)
+	if err != nil {
+		return err
+	}
+	if err := migrations.Up(ctx, db, m.Service); err != nil {
+		return err
+	}
+	fmt.Fprintf(streams.out, "%s: %d migrations were pending, none is now\n", m.Service, pending)
+	return nil
+}

@@ -1,0 +1,196 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/einmal/einmal/e2e/harness"
+)
+
+// process is a role that serves.
+type process struct {
+	*exec.Cmd
+	address string
+	out     text
+	took    time.Duration // from its start until it was ready
+}
+
+// start starts a role on a free port and waits until it is ready. The end of the test ends it.
+func start(t *testing.T, role string, settings ...string) *process {
+	t.Helper()
+	p := &process{address: freeAddress(t)}
+	p.Cmd = command(t, append(settings, "EINMAL_LISTEN="+p.address), role)
+	p.Stdout, p.Stderr = &p.out, &p.out
+	began := time.Now()
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill() // it may have left already
+		_ = p.Wait()
+	})
+	await(t, "the service is ready", func() bool {
+		answer := harness.Do(t.Context(), harness.Call{Base: "http://" + p.address, Method: http.MethodGet, Path: "/readyz"})
+		return answer.Status == http.StatusOK
+	})
+	p.took = time.Since(began)
+	return p
+}
+
+// leave sends a signal and returns the exit status.
+func (p *process) leave(t *testing.T, signal syscall.Signal) int {
+	t.Helper()
+	if err := p.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait() // the exit status says it all
+	return p.ProcessState.ExitCode()
+}
+
+func TestRun(t *testing.T) {
+	t.Run("is ready within a second and says where", func(t *testing.T) {
+		fastest := time.Hour
+		for range 3 { // the promise is about the program, not about what else the machine is doing
+			p := start(t, "run")
+			fastest = min(fastest, p.took)
+			await(t, "it says where it listens", func() bool { return strings.Contains(p.out.String(), "http://"+p.address) })
+			p.leave(t, syscall.SIGTERM)
+		}
+		if fastest > time.Second {
+			t.Errorf("ready after %v", fastest)
+		}
+	})
+
+	t.Run("keeps its data in DIR, and under the name that the setting begins", func(t *testing.T) {
+		p := start(t, "run")
+		if _, err := os.Stat(filepath.Join(p.Dir, "data", "einmal_tickets.db")); err != nil {
+			t.Error(err)
+		}
+		dir := t.TempDir()
+		start(t, "run", "EINMAL_DATABASE_URL=sqlite:"+filepath.Join(dir, "other"))
+		if _, err := os.Stat(filepath.Join(dir, "other_tickets.db")); err != nil {
+			t.Error(err)
+		}
+	})
+
+	t.Run("needs less than 80 MB when idle", func(t *testing.T) {
+		if runtime.GOOS != "linux" {
+			return // /proc is Linux
+		}
+		p := start(t, "run")
+		if got := resident(t, p.Process.Pid); got > 80<<20 {
+			t.Errorf("%d MB resident", got>>20)
+		}
+	})
+
+	t.Run("leaves with 0 when asked to", func(t *testing.T) {
+		for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+			if status := start(t, "run").leave(t, signal); status != 0 {
+				t.Errorf("exit status %d after %v", status, signal)
+			}
+		}
+	})
+
+	t.Run("says what to do when its port is taken", func(t *testing.T) {
+		first := start(t, "tickets")
+		checkRefused(t, run(t, []string{"EINMAL_LISTEN=" + first.address}, "run"), 1, first.address, "EINMAL_LISTEN")
+	})
+
+	t.Run("remembers after a restart", func(t *testing.T) {
+		url := "EINMAL_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "einmal")
+		first := start(t, "run", url)
+		executed := first.create(t, "key-1")
+		first.leave(t, syscall.SIGTERM)
+		replayed := start(t, "run", url).create(t, "key-1")
+		if replayed.Outcome() != "replayed" || !replayed.Same(executed) {
+			t.Errorf("executed %v\nthen     %v", executed, replayed)
+		}
+	})
+}
+
+func (p *process) create(t *testing.T, key string) harness.Answer {
+	t.Helper()
+	answer := harness.Do(t.Context(), harness.Call{
+		Base: "http://" + p.address, Method: http.MethodPost, Path: "/v1/tickets", Token: "demo-agent", Key: key,
+		Body: `{"project": "ops", "title": "Disk full on db1"}`,
+	})
+	if answer.Err != nil || answer.Status != http.StatusCreated {
+		t.Fatalf("create a ticket: %v", answer)
+	}
+	return answer
+}
+
+// text is output that is read while it is written.
+type text struct {
+	mu      sync.Mutex
+	written bytes.Buffer
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.written.String()
+}
+
+// resident is the memory of a process that is not swapped or shared with files.
+func resident(t *testing.T, pid int) int {
+	t.Helper()
+	statm, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.Atoi(strings.Fields(string(statm))[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * os.Getpagesize()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.After(20 * time.Second)
+	for !condition() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain until %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+func compact(t *testing.T, document string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := json.Compact(&out, []byte(document)); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
