@@ -1,0 +1,187 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// HTTPFault is what happens to one request on its way.
+type HTTPFault int
+
+const (
+	LoseRequest HTTPFault = iota + 1 // the connection is cut before the request is passed on
+	LoseAnswer                       // the service answers; the connection is cut before the answer is passed on
+	Resend                           // the same bytes go to every target at once, as from an impatient gateway; the first target's answer is passed on
+)
+
+// Answer is one answer of a service as the proxy saw it.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// HTTPProxy passes requests on to the first of its targets, except those a fault is waiting for.
+type HTTPProxy struct {
+	server  *http.Server
+	url     string
+	targets []string
+	client  *http.Client
+
+	mu    sync.Mutex
+	next  []HTTPFault
+	lost  []Answer
+	fired int
+}
+
+// NewHTTPProxy listens on 127.0.0.1 in front of the targets, each like http://127.0.0.1:8081.
+func NewHTTPProxy(targets ...string) (*HTTPProxy, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen as HTTP proxy: %w", err)
+	}
+	p := &HTTPProxy{
+		url:     "http://" + listener.Addr().String(),
+		targets: targets,
+		// net/http sends a POST with an Idempotency-Key again when a kept connection turns out dead. The only copies here are those we mean.
+		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
+	}
+	p.server = &http.Server{Handler: p}
+	go p.server.Serve(listener) //nolint:errcheck // it ends with ErrServerClosed, by Close
+	return p, nil
+}
+
+// URL is where callers find the proxy.
+func (p *HTTPProxy) URL() string { return p.url }
+
+// Next makes the coming requests meet these faults, one each, in this order. Later ones pass.
+func (p *HTTPProxy) Next(faults ...HTTPFault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = append(p.next, faults...)
+}
+
+// Lost are the answers that services gave and no caller received.
+func (p *HTTPProxy) Lost() []Answer {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Answer(nil), p.lost...)
+}
+
+// Fired is how many requests have met a fault.
+func (p *HTTPProxy) Fired() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.fired
+}
+
+// Close cuts every connection.
+func (p *HTTPProxy) Close() error { return p.server.Close() }
+
+// ServeHTTP lets one request meet its fault.
+func (p *HTTPProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		cut(w)
+		return
+	}
+	switch p.take() {
+	case LoseRequest:
+		p.record()
+		cut(w)
+	case LoseAnswer:
+		// The caller hears nothing and may hang up; the service is to finish all the same.
+		answer, err := p.forward(context.WithoutCancel(r.Context()), p.targets[0], r, body)
+		if err == nil {
+			p.record(answer)
+		}
+		cut(w)
+	case Resend:
+		p.resend(w, r, body)
+	default:
+		answer, err := p.forward(r.Context(), p.targets[0], r, body)
+		pass(w, answer, err)
+	}
+}
+
+// resend sends the request to all targets at once and passes on the first one's answer.
+func (p *HTTPProxy) resend(w http.ResponseWriter, r *http.Request, body []byte) {
+	answers := make([]Answer, len(p.targets))
+	errs := make([]error, len(p.targets))
+	var all sync.WaitGroup
+	for i, target := range p.targets {
+		all.Go(func() { answers[i], errs[i] = p.forward(r.Context(), target, r, body) })
+	}
+	all.Wait()
+	p.record(answers[1:]...)
+	pass(w, answers[0], errs[0])
+}
+
+// take removes the fault that waits for this request, 0 if none does.
+func (p *HTTPProxy) take() HTTPFault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.next) == 0 {
+		return 0
+	}
+	fault := p.next[0]
+	p.next = p.next[1:]
+	return fault
+}
+
+// record counts a fault that happened and keeps the answers that it cost.
+func (p *HTTPProxy) record(lost ...Answer) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fired++
+	p.lost = append(p.lost, lost...)
+}
+
+func (p *HTTPProxy) forward(ctx context.Context, target string, r *http.Request, body []byte) (Answer, error) {
+	request, err := http.NewRequestWithContext(ctx, r.Method, target+r.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		return Answer{}, err
+	}
+	request.Header = r.Header.Clone()
+	response, err := p.client.Do(request)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer response.Body.Close()
+	received, err := io.ReadAll(response.Body)
+	return Answer{response.StatusCode, response.Header, received}, err
+}
+
+// pass gives the caller the answer, or what a caller sees of a service that gave none: a cut connection.
+func pass(w http.ResponseWriter, answer Answer, err error) {
+	if err != nil {
+		cut(w)
+		return
+	}
+	for name, values := range answer.Header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Status)
+	w.Write(answer.Body) //nolint:errcheck // a caller who has left misses its answer
+}
+
+// cut ends the caller's connection with a reset instead of an answer.
+func cut(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // the server's own way to cut a connection
+	}
+	reset(conn)
+}
+
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // close with a reset, as a dying machine's router would
+	}
+	_ = conn.Close()
+}

@@ -1,0 +1,86 @@
+package faults_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal/einmal/e2e/faults"
+)
+
+// counter is a service that answers each request with its number.
+type counter struct {
+	mu     sync.Mutex
+	bodies []string
+}
+
+func (c *counter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bodies = append(c.bodies, r.Header.Get("Idempotency-Key")+" "+string(body))
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprintf(w, "answer %d", len(c.bodies))
+}
+
+func (c *counter) received() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bodies
+}
+
+func TestHTTPProxy(t *testing.T) {
+	a, b := &counter{}, &counter{}
+	serverA, serverB := httptest.NewServer(a), httptest.NewServer(b)
+	defer serverA.Close()
+	defer serverB.Close()
+	proxy, err := faults.NewHTTPProxy(serverA.URL, serverB.URL)
+	must(t, err)
+	defer proxy.Close()
+
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	post := func(body string) string {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.URL()+"/v1/tickets", strings.NewReader(body))
+		must(t, err)
+		request.Header.Set("Idempotency-Key", "k")
+		response, err := client.Do(request)
+		if err != nil {
+			return "no answer"
+		}
+		defer response.Body.Close()
+		received, err := io.ReadAll(response.Body)
+		must(t, err)
+		return fmt.Sprint(response.StatusCode, " ", string(received))
+	}
+
+	proxy.Next(faults.LoseRequest, faults.LoseAnswer)
+	got := []string{post("lost"), post("answered in vain"), post("passed")}
+	proxy.Next(faults.Resend)
+	got = append(got, post("sent to both"))
+
+	if diff := cmp.Diff([]string{"no answer", "no answer", "201 answer 2", "201 answer 3"}, got); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"k answered in vain", "k passed", "k sent to both"}, a.received()); diff != "" {
+		t.Errorf("requests at the first target (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"k sent to both"}, b.received()); diff != "" {
+		t.Errorf("requests at the second target (-want +got):\n%s", diff)
+	}
+	var lost []string
+	for _, answer := range proxy.Lost() {
+		lost = append(lost, string(answer.Body))
+	}
+	if diff := cmp.Diff([]string{"answer 1", "answer 1"}, lost); diff != "" {
+		t.Errorf("lost answers (-want +got):\n%s", diff)
+	}
+	if proxy.Fired() != 3 {
+		t.Errorf("%d faults, want 3", proxy.Fired())
+	}
+}

@@ -1,0 +1,34 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Build compiles the einmal binary of this module into dir, as it is shipped: without cgo.
+func Build(ctx context.Context, dir string) (string, error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w%s", err, stderr(err))
+	}
+	binary := filepath.Join(dir, "einmal")
+	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/einmal")
+	build.Dir = strings.TrimSpace(string(root))
+	build.Env = append(build.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build einmal: %w\n%s", err, out)
+	}
+	return binary, nil
+}
+
+func stderr(err error) string {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return "\n" + string(exit.Stderr)
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/pgserver"
+)
+
+// Options say what a laboratory works with.
+type Options struct {
+	// Binary is the einmal binary under test.
+	Binary string
+	// Database is "sqlite", "postgres" (a private server is started) or the URL of a PostgreSQL database whose user may create others; that
+	// database itself is left alone.
+	Database string
+}
+
+// Lab is the place where scenarios run: a binary, a database server and a directory for what they write.
+type Lab struct {
+	Kind   database.Kind
+	Server *pgserver.Server // nil on SQLite
+
+	binary string
+	dir    string
+
+	mu        sync.Mutex
+	databases []*Database
+	services  []*Service
+	serial    int
+}
+
+// New opens a laboratory. The caller closes it.
+func New(ctx context.Context, opts Options) (*Lab, error) {
+	l := &Lab{Kind: database.Postgres, binary: opts.Binary}
+	var err error
+	switch {
+	case opts.Database == "sqlite":
+		l.Kind = database.SQLite
+	case opts.Database == "postgres":
+		// Durable: what the scenarios show holds for the settings that services run with.
+		l.Server, err = pgserver.Start(ctx, pgserver.Options{Durable: true})
+	case strings.Contains(opts.Database, "://"):
+		l.Server, err = pgserver.At(opts.Database)
+	default:
+		err = fmt.Errorf("database %q is none of sqlite, postgres, or the URL of a PostgreSQL database", opts.Database)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open laboratory: %w", err)
+	}
+	if l.dir, err = os.MkdirTemp("", "einmal-lab-"); err != nil {
+		return nil, errors.Join(fmt.Errorf("open laboratory: %w", err), l.Close())
+	}
+	return l, nil
+}
+
+// Close ends every process and removes every database that the laboratory has made.
+func (l *Lab) Close() error {
+	err := l.Clear()
+	if l.Server != nil {
+		err = errors.Join(err, l.Server.Stop())
+	}
+	if l.dir != "" {
+		err = errors.Join(err, os.RemoveAll(l.dir))
+	}
+	return err
+}
+
+// Clear ends every process and removes every database, so that the next scenario finds an empty laboratory.
+func (l *Lab) Clear() error {
+	l.mu.Lock()
+	services, databases := l.services, l.databases
+	l.services, l.databases = nil, nil
+	l.mu.Unlock()
+
+	var errs []error
+	for _, s := range services {
+		errs = append(errs, s.Kill())
+	}
+	// Not the caller's context: it may be what has ended.
+	ctx, cancel := context.WithTimeout(context.Background(), clearWithin)
+	defer cancel()
+	for _, d := range databases {
+		errs = append(errs, d.drop(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// clearWithin bounds the removal of one scenario's databases, which takes milliseconds.
+const clearWithin = 20 * time.Second
+
+// path is a new file name in the laboratory's directory.
+func (l *Lab) path(kind string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.serial++
+	return filepath.Join(l.dir, fmt.Sprintf("%03d-%s", l.serial, kind))
+}
+
+// environment is what every process of the binary gets: ours, without settings that are meant for ourselves, and with these.
+func environment(settings ...string) []string {
+	var env []string
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "EINMAL_") {
+			env = append(env, variable)
+		}
+	}
+	return append(env, settings...)
+}

@@ -1,0 +1,104 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/einmal/einmal/e2e/scenarios"
+)
+
+// Results are what `einmal scenarios --json` prints.
+type Results struct {
+	Passed    int      `json:"passed"`
+	Failed    int      `json:"failed"`
+	Skipped   int      `json:"skipped"` // not run, because the run was interrupted
+	Scenarios []Result `json:"scenarios"`
+}
+
+// Result is what became of one scenario.
+type Result struct {
+	Name     string  `json:"name"`
+	Passed   bool    `json:"passed"`
+	Seconds  float64 `json:"seconds"`
+	Injected *int    `json:"injected"` // faults that really happened; null where the scenario injects none
+	Effects  int     `json:"effects"`  // rows in the database, counted behind the services' backs
+	Detail   string  `json:"detail"`   // what was seen, or why it failed
+}
+
+// Err is nil if every scenario passed.
+func (r Results) Err() error {
+	switch {
+	case r.Failed > 0:
+		return fmt.Errorf("%d of %d scenarios failed", r.Failed, r.Passed+r.Failed+r.Skipped)
+	case r.Skipped > 0:
+		return fmt.Errorf("interrupted: %d of %d scenarios did not run", r.Skipped, r.Passed+r.Skipped)
+	}
+	return nil
+}
+
+func (r *Results) add(s scenarios.Scenario, o scenarios.Outcome) Result {
+	result := Result{
+		Name:     s.Name,
+		Passed:   o.Err == nil,
+		Seconds:  o.Took.Round(time.Millisecond).Seconds(),
+		Injected: o.Injected,
+		Effects:  o.Effects,
+		Detail:   o.Detail,
+	}
+	if o.Err == nil {
+		r.Passed++
+	} else {
+		r.Failed++
+		result.Detail = o.Err.Error()
+	}
+	r.Scenarios = append(r.Scenarios, result)
+	return result
+}
+
+func (r Results) writeJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(r)
+}
+
+func (r Results) writeTable(w io.Writer) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(table, "\nscenario\tresult\tseconds\tfaults\teffects\twhat was seen\n")
+	for _, s := range r.Scenarios {
+		fmt.Fprintf(table, "%s\t%s\t%.1f\t%s\t%d\t%s\n", s.Name, s.verdict(), s.Seconds, s.faults(), s.Effects, shorten(s.Detail))
+	}
+	fmt.Fprintf(table, "\n%d passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
+	return table.Flush()
+}
+
+// shorten keeps a detail to a line; the whole of it is in the JSON, and for a failure above the table.
+func shorten(detail string) string {
+	const most = 110 // with the columns before it, what a wide terminal shows
+	line, _, more := strings.Cut(detail, "\n")
+	if runes := []rune(line); len(runes) > most {
+		line, more = string(runes[:most]), true
+	}
+	if more {
+		line += " …"
+	}
+	return line
+}
+
+func (r Result) verdict() string {
+	if r.Passed {
+		return "passed"
+	}
+	return "FAILED"
+}
+
+func (r Result) faults() string {
+	if r.Injected == nil {
+		return "-"
+	}
+	return fmt.Sprint(*r.Injected)
+}

@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/e2e/scenarios"
+)
+
+// Options are the flags of `einmal scenarios`.
+type Options struct {
+	Names    []string // which scenarios; none means all
+	List     bool     // say what there is instead of running it
+	Database string   // "sqlite", "postgres" or a URL; see harness.Options
+	JSON     bool     // results as JSON, without progress
+	Seed     uint64   // what scenarios draw at random follows from it
+	Binary   string   // the einmal binary under test; empty means the one that is running
+}
+
+// Run runs the scenarios one after another, each against processes and a database of its own, and writes progress and results to w. The error
+// says that the laboratory could not be used; whether every scenario passed is Results.Err.
+func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
+	selected, err := choose(opts.Names)
+	if err != nil {
+		return Results{}, err
+	}
+	if opts.List {
+		return Results{}, list(w, selected)
+	}
+	if opts.Binary == "" {
+		if opts.Binary, err = os.Executable(); err != nil {
+			return Results{}, fmt.Errorf("find the running binary: %w", err)
+		}
+	}
+	lab, err := harness.New(ctx, harness.Options{Binary: opts.Binary, Database: opts.Database})
+	if err != nil {
+		return Results{}, err
+	}
+	results := play(ctx, lab, selected, opts.Seed, newProgress(w, opts))
+	err = lab.Close()
+	if opts.JSON {
+		return results, errors.Join(err, results.writeJSON(w))
+	}
+	return results, errors.Join(err, results.writeTable(w))
+}
+
+func play(ctx context.Context, lab *harness.Lab, selected []scenarios.Scenario, seed uint64, progress *progress) Results {
+	results := Results{Scenarios: []Result{}} // [] in JSON, never null
+	for i, scenario := range selected {
+		progress.begin(scenario, i, len(selected))
+		outcome := scenario.Play(ctx, lab, seed)
+		if ctx.Err() != nil { // it did not fail, it was ended
+			results.Skipped = len(selected) - i
+			break
+		}
+		progress.end(results.add(scenario, outcome), outcome.Log)
+	}
+	return results
+}
+
+// choose returns the scenarios of these names, in their own order.
+func choose(names []string) ([]scenarios.Scenario, error) {
+	all := scenarios.All()
+	if len(names) == 0 {
+		return all, nil
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(all, func(s scenarios.Scenario) bool { return s.Name == name }) {
+			return nil, fmt.Errorf("no scenario is called %q; --list says which there are", name)
+		}
+	}
+	return slices.DeleteFunc(all, func(s scenarios.Scenario) bool { return !slices.Contains(names, s.Name) }), nil
+}
+
+func list(w io.Writer, selected []scenarios.Scenario) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range selected {
+		fmt.Fprintf(table, "%s\t%s\n", s.Name, s.Promise)
+	}
+	return table.Flush()
+}

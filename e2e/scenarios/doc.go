@@ -1,0 +1,6 @@
+// Package scenarios holds the failure scenarios, each in the file of its name.
+//
+// A scenario reads like a test. It is given a [Stage] with an empty database, starts services on it, breaks something, looks at the answers and
+// returns how many effects there must be in the end; the first thing that is not as promised ends it. What must hold after every scenario is
+// checked by [Scenario.Play] and can't be forgotten.
+package scenarios

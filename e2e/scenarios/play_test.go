@@ -1,0 +1,90 @@
+package scenarios_test
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/e2e/scenarios"
+)
+
+// A laboratory that finds nothing looks just as good as services that do nothing wrong. These scenarios all have something wrong.
+func TestPlayFindsWhatIsWrong(t *testing.T) {
+	binary, err := harness.Build(t.Context(), t.TempDir())
+	must(t, err)
+	lab, err := harness.New(t.Context(), harness.Options{Binary: binary, Database: "sqlite"})
+	must(t, err)
+	t.Cleanup(func() { must(t, lab.Close()) })
+
+	create := func(s *scenarios.Stage, service *harness.Service) {
+		s.Executed("a ticket", s.Create(service.URL(), s.NewKey(), s.NewTicket().JSON()))
+	}
+	for _, test := range []struct {
+		name    string
+		injects bool
+		run     func(s *scenarios.Stage) int
+		want    string
+	}{
+		{"a second effect", false, func(s *scenarios.Stage) int {
+			service := s.Serve("")
+			create(s, service)
+			create(s, service)
+			return 1
+		}, "2 tickets are in the database, want 1"},
+		{"a fault that never happened", true, func(s *scenarios.Stage) int {
+			s.HTTPProxy(s.Serve(""))
+			return 0
+		}, "no fault happened"},
+		{"a database that contradicts itself", false, func(s *scenarios.Stage) int {
+			create(s, s.Serve(""))
+			db, err := sql.Open("sqlite", s.DatabasePath())
+			if err == nil {
+				_, err = db.ExecContext(context.Background(), "DELETE FROM tickets")
+				db.Close()
+			}
+			s.Check(err == nil, "%v", err)
+			return 0
+		}, "einmal fsck"},
+		{"a service that crashed unnoticed", false, func(s *scenarios.Stage) int {
+			service := s.Serve("")
+			s.Check(syscall.Kill(service.Pid(), syscall.SIGKILL) == nil, "kill failed")
+			return 0
+		}, "terminate tickets: signal: killed"},
+		{"an answer that is not as promised", false, func(s *scenarios.Stage) int {
+			service := s.Serve("")
+			s.Executed("a ticket without a key", s.Create(service.URL(), "", s.NewTicket().JSON()))
+			return 0
+		}, "a ticket without a key: got 400"},
+		{"a scenario that panics", false, func(*scenarios.Stage) int {
+			panic("at the wrong moment")
+		}, "panic: at the wrong moment"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			outcome := scenarios.New(test.injects, test.run).Play(t.Context(), lab, 1)
+			if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), test.want) {
+				t.Fatalf("got %v, want an error that says %q", outcome.Err, test.want)
+			}
+		})
+	}
+	t.Run("and passes what is right", func(t *testing.T) {
+		outcome := scenarios.New(true, func(s *scenarios.Stage) int {
+			service := s.Serve("")
+			create(s, service)
+			s.Kill(service)
+			return 1
+		}).Play(t.Context(), lab, 1)
+		if outcome.Err != nil || outcome.Effects != 1 || *outcome.Injected != 1 {
+			t.Fatalf("got %+v", outcome)
+		}
+	})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,225 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/einmal/einmal/e2e/faults"
+	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/pkg/database"
+)
+
+// Stage is what a scenario plays on. A method that finds something not as it must be ends the scenario, so all but Do, Create and Insist are for
+// the scenario's own goroutine only.
+type Stage struct {
+	ctx  context.Context
+	lab  *harness.Lab
+	db   *harness.Database
+	rand *rand.Rand
+
+	keys     int
+	services []*harness.Service
+	counters []interface{ Fired() int } // the proxies, which count their own faults
+	strikes  int                        // the other faults
+	closers  []func() error
+	notes    []string
+	failure  error
+}
+
+func newStage(ctx context.Context, lab *harness.Lab, name string, seed uint64) (*Stage, error) {
+	db, err := lab.NewDatabase(ctx)
+	if err != nil {
+		return nil, err
+	}
+	hash := fnv.New64()
+	hash.Write([]byte(name)) // so that a scenario draws the same with and without the others
+	return &Stage{ctx: ctx, lab: lab, db: db, rand: rand.New(rand.NewPCG(seed, hash.Sum64()))}, nil
+}
+
+// Failf ends the scenario.
+func (s *Stage) Failf(format string, args ...any) {
+	s.failure = fmt.Errorf(format, args...)
+	runtime.Goexit()
+}
+
+// Check ends the scenario unless something holds.
+func (s *Stage) Check(holds bool, format string, args ...any) {
+	if !holds {
+		s.Failf(format, args...)
+	}
+}
+
+// Notef adds to what the results say was seen.
+func (s *Stage) Notef(format string, args ...any) {
+	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+}
+
+// SQLite tells which database the scenario plays on, for faults that each database needs in a form of its own.
+func (s *Stage) SQLite() bool { return s.lab.Kind == database.SQLite }
+
+// Serve starts a replica of the tickets service that finds its database at databaseURL, behind a proxy perhaps, or, if that is empty, directly.
+func (s *Stage) Serve(databaseURL string) *harness.Service {
+	if databaseURL == "" {
+		databaseURL = s.db.URL
+	}
+	service, err := s.lab.Serve(s.ctx, harness.Settings{Role: "tickets", DatabaseURL: databaseURL})
+	s.must(err)
+	s.services = append(s.services, service)
+	return service
+}
+
+// ServeStruck starts a replica that is struck at a system call, which may be before it is ready.
+func (s *Stage) ServeStruck(strike faults.AtSyscall) (service *harness.Service, started bool) {
+	service, err := s.lab.Serve(s.ctx, harness.Settings{Role: "tickets", DatabaseURL: s.db.URL, Under: strike.Prefix()})
+	if errors.Is(err, harness.ErrEnded) {
+		s.Struck()
+		return nil, false
+	}
+	s.must(err)
+	s.services = append(s.services, service)
+	return service, true
+}
+
+// HTTPProxy puts a proxy in front of services.
+func (s *Stage) HTTPProxy(services ...*harness.Service) *faults.HTTPProxy {
+	var targets []string
+	for _, service := range services {
+		targets = append(targets, service.URL())
+	}
+	proxy, err := faults.NewHTTPProxy(targets...)
+	s.must(err)
+	s.counters = append(s.counters, proxy)
+	s.closers = append(s.closers, proxy.Close)
+	return proxy
+}
+
+// PostgresProxy puts a proxy in front of the database and returns the database's URL through it.
+func (s *Stage) PostgresProxy() (*faults.PostgresProxy, string) {
+	proxy, err := faults.NewPostgresProxy(s.db.URL)
+	s.must(err)
+	s.counters = append(s.counters, proxy)
+	s.closers = append(s.closers, proxy.Close)
+	through, err := proxy.Through(s.db.URL)
+	s.must(err)
+	return proxy, through
+}
+
+// LockSQLite takes the write lock of the database from outside.
+func (s *Stage) LockSQLite() *faults.SQLiteLock {
+	lock, err := faults.LockSQLite(s.ctx, s.db.Path)
+	s.must(err)
+	s.Struck()
+	s.closers = append(s.closers, lock.Release)
+	return lock
+}
+
+// Kill ends a service as a crash does.
+func (s *Stage) Kill(service *harness.Service) {
+	s.must(service.Kill())
+	s.Struck()
+}
+
+// Freeze stops a service where it is.
+func (s *Stage) Freeze(service *harness.Service) {
+	s.must(service.Freeze())
+	s.Struck()
+}
+
+// Struck counts a fault that no proxy counts.
+func (s *Stage) Struck() { s.strikes++ }
+
+// Moment lets a random part of the time pass that a request takes, which is 1 to 3 ms.
+func (s *Stage) Moment() {
+	<-time.After(time.Duration(s.rand.IntN(3000)) * time.Microsecond)
+}
+
+// soon is how long anything takes at most that is waited for with Await or Sprung, on a busy machine.
+const soon = 20 * time.Second
+
+// Await waits until something is true, which it asks every few milliseconds.
+func (s *Stage) Await(what string, is func() bool) {
+	ctx, cancel := context.WithTimeout(s.ctx, soon)
+	defer cancel()
+	poll := time.NewTicker(5 * time.Millisecond)
+	defer poll.Stop()
+	for !is() {
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			s.Failf("waited in vain until %s", what)
+		}
+	}
+}
+
+// Sprung waits until a trap for a COMMIT has gone off.
+func (s *Stage) Sprung(trap *faults.CommitTrap) {
+	ctx, cancel := context.WithTimeout(s.ctx, soon)
+	defer cancel()
+	s.must(trap.Wait(ctx))
+}
+
+// Count counts rows in the database, behind the services' backs. Arguments are $1, $2 … .
+func (s *Stage) Count(query string, args ...any) int {
+	n, err := s.db.Count(s.ctx, query, args...)
+	s.must(err)
+	return n
+}
+
+// TicketsOf is how many tickets the operation of a key has made, in every account.
+func (s *Stage) TicketsOf(key string) int {
+	return s.Count("SELECT count(*) FROM tickets t JOIN operations o ON o.account_id = t.account_id AND o.id = t.operation_id WHERE o.idempotency_key = $1", key)
+}
+
+// tickets is how many tickets there are, for the results: -1 if they can't be counted.
+func (s *Stage) tickets() int {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 5*time.Second) // the scenario's time may be up
+	defer cancel()
+	n, err := s.db.Count(ctx, "SELECT count(*) FROM tickets")
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+func (s *Stage) injected() int {
+	n := s.strikes
+	for _, counter := range s.counters {
+		n += counter.Fired()
+	}
+	return n
+}
+
+func (s *Stage) terminateServices() error {
+	var errs []error
+	for _, service := range s.services {
+		errs = append(errs, service.Terminate())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Stage) logs() string {
+	var all strings.Builder
+	for _, service := range s.services {
+		all.WriteString(service.Log())
+	}
+	return all.String()
+}
+
+// close ends what stands between services and the world. A failure to do so is no finding.
+func (s *Stage) close() {
+	for _, end := range s.closers {
+		_ = end()
+	}
+}
+
+func (s *Stage) must(err error) {
+	if err != nil {
+		s.Failf("%w", err)
+	}
+}
