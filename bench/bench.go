@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+)
+
+// measureDatabase measures everything on one kind of database and adds it to the report.
+func measureDatabase(ctx context.Context, s settings, kind database.Kind, report *report) (err error) {
+	storage, err := newStorage(ctx, kind, s.slowCommit)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, storage.remove()) }()
+	bare, err := startBare(ctx, storage.bareURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bare.close()) }()
+	tickets, err := startTickets(ctx, storage.ticketsURL)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, tickets.close()) }()
+
+	if err := compare(ctx, bare, tickets); err != nil {
+		return err
+	}
+	if err := settle(ctx, bare, tickets); err != nil {
+		return err
+	}
+	for round := range s.rounds {
+		fmt.Fprintf(os.Stderr, "%s: round %d of %d\n", kind, round+1, s.rounds)
+		for _, conns := range s.conns {
+			// Back to back, and each round in another order: no variant always runs after the same one.
+			first := round % len(s.variants)
+			for _, v := range slices.Concat(s.variants[first:], s.variants[:first]) {
+				m, err := measure(ctx, v, v.target(bare, tickets), conns, s.duration)
+				if err != nil {
+					return fmt.Errorf("%s with %d connections: %w", v.name, conns, err)
+				}
+				report.add(kind, conns, v.name, m)
+			}
+		}
+	}
+	if report.Versions[kind], err = version(ctx, tickets.db); err != nil {
+		return err
+	}
+	return tickets.fsck(ctx)
+}
+
+// settling is how many callers write for how long before anything is measured: some thousand rows.
+const (
+	settlingCallers = 8
+	settling        = time.Second
+)
+
+// settle brings both databases to where a service is after its first minutes. PostgreSQL plans a statement for a connection once,
+// and on tables without statistics it can't tell a good index from a bad one; autovacuum cures that within a minute, by the
+// statistics that ANALYZE makes here.
+func settle(ctx context.Context, bare, tickets *target) error {
+	for _, v := range variants {
+		if v.leaves.Tickets == 0 {
+			continue
+		}
+		if _, err := measure(ctx, v, v.target(bare, tickets), settlingCallers, settling); err != nil {
+			return fmt.Errorf("settle: %s: %w", v.name, err)
+		}
+	}
+	for _, t := range []*target{bare, tickets} {
+		if t.db.Kind() != database.Postgres {
+			continue
+		}
+		if err := t.db.Read(ctx).Exec("ANALYZE").Error; err != nil {
+			return fmt.Errorf("settle: %w", err)
+		}
+	}
+	return nil
+}
+
+// version is what the database says that it is.
+func version(ctx context.Context, db *database.DB) (version string, err error) {
+	query := "SHOW server_version"
+	if db.Kind() == database.SQLite {
+		query = "SELECT sqlite_version()"
+	}
+	return version, db.Read(ctx).Raw(query).Scan(&version).Error
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+)
+
+// report is results.json.
+type report struct {
+	Go         string                   `json:"go"`
+	CPUs       int                      `json:"cpus"`
+	Versions   map[database.Kind]string `json:"versions"`
+	Rounds     int                      `json:"rounds"`
+	Seconds    float64                  `json:"seconds"` // of each measurement
+	SlowCommit bool                     `json:"slow_commit"`
+	Results    []*result                `json:"results"`
+}
+
+// result is one variant with one number of connections, over all rounds.
+type result struct {
+	Database    database.Kind `json:"database"`
+	Connections int           `json:"connections"`
+	Variant     string        `json:"variant"`
+	PerSecond   spread        `json:"requests_per_second"`
+	Ratio       spread        `json:"ratio_to_bare,omitzero"`     // of requests per second, each to the bare insert of its own round
+	CPURatio    spread        `json:"cpu_ratio_to_bare,omitzero"` // what Ratio is where processors are the limit and nobody else uses them
+	P50         spread        `json:"p50_ms"`
+	P99         spread        `json:"p99_ms"`
+	CPU         spread        `json:"cpu_us_per_request"` // of caller and service together
+	PostgresCPU spread        `json:"postgres_cpu_us_per_request,omitzero"`
+	Allocs      spread        `json:"allocations_per_request"`
+
+	rounds []measurement
+}
+
+// spread is a median and what it is the median of.
+type spread struct {
+	Median float64 `json:"median"`
+	Min    float64 `json:"min"`
+	Max    float64 `json:"max"`
+}
+
+func newReport(s settings) *report {
+	return &report{
+		Go: runtime.Version(), CPUs: runtime.GOMAXPROCS(0), Versions: map[database.Kind]string{},
+		Rounds: s.rounds, Seconds: s.duration.Seconds(), SlowCommit: s.slowCommit,
+	}
+}
+
+// add notes the measurement of one round.
+func (r *report) add(kind database.Kind, conns int, variant string, m measurement) {
+	of := r.find(kind, conns, variant)
+	if of == nil {
+		of = &result{Database: kind, Connections: conns, Variant: variant}
+		r.Results = append(r.Results, of)
+	}
+	of.rounds = append(of.rounds, m)
+}
+
+func (r *report) find(kind database.Kind, conns int, variant string) *result {
+	i := slices.IndexFunc(r.Results, func(of *result) bool {
+		return of.Database == kind && of.Connections == conns && of.Variant == variant
+	})
+	if i < 0 {
+		return nil
+	}
+	return r.Results[i]
+}
+
+// summarise computes every spread.
+func (r *report) summarise() {
+	for _, of := range r.Results {
+		over := func(value func(m measurement) float64) spread {
+			var all []float64
+			for _, m := range of.rounds {
+				all = append(all, value(m))
+			}
+			return spreadOf(all)
+		}
+		of.PerSecond = over(func(m measurement) float64 { return m.perSecond })
+		of.P50 = over(func(m measurement) float64 { return milliseconds(m.p50) })
+		of.P99 = over(func(m measurement) float64 { return milliseconds(m.p99) })
+		of.CPU = over(func(m measurement) float64 { return microseconds(m.spent.cpu) / float64(m.requests) })
+		of.PostgresCPU = over(func(m measurement) float64 { return microseconds(m.spent.postgres) / float64(m.requests) })
+		of.Allocs = over(func(m measurement) float64 { return float64(m.spent.allocs) / float64(m.requests) })
+		if bare := r.find(of.Database, of.Connections, "bare"); bare != nil {
+			var ratios, cpuRatios []float64
+			for round, m := range of.rounds {
+				ratios = append(ratios, m.perSecond/bare.rounds[round].perSecond)
+				cpuRatios = append(cpuRatios, float64(bare.rounds[round].cpuPerRequest())/float64(m.cpuPerRequest()))
+			}
+			of.Ratio, of.CPURatio = spreadOf(ratios), spreadOf(cpuRatios)
+		}
+	}
+}
+
+func spreadOf(values []float64) spread {
+	slices.Sort(values)
+	n := len(values)
+	return spread{Median: thousandths((values[(n-1)/2] + values[n/2]) / 2), Min: thousandths(values[0]), Max: thousandths(values[n-1])}
+}
+
+// thousandths is as exact as anything here can be read.
+func thousandths(v float64) float64 { return math.Round(v*1000) / 1000 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+func microseconds(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+// print writes the table.
+func (r *report) print(out io.Writer) error {
+	r.summarise()
+	fmt.Fprintf(out, "%d rounds of %gs each, %d CPUs shared by callers, services and database, %s, %v\n", r.Rounds, r.Seconds, r.CPUs, r.Go, r.Versions)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "database\tconnections\tvariant\tratio\tmin–max\tcpu ratio\tmin–max\trequests/s\tp50 ms\tp99 ms\tcpu µs\tpostgres µs\tallocations\t")
+	for _, of := range r.Results {
+		fmt.Fprintf(table, "%s\t%d\t%s\t%.2f\t%.2f–%.2f\t%.2f\t%.2f–%.2f\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t\n", of.Database, of.Connections, of.Variant,
+			of.Ratio.Median, of.Ratio.Min, of.Ratio.Max, of.CPURatio.Median, of.CPURatio.Min, of.CPURatio.Max,
+			of.PerSecond.Median, of.P50.Median, of.P99.Median, of.CPU.Median, of.PostgresCPU.Median, of.Allocs.Median)
+	}
+	return table.Flush()
+}
+
+// write writes results.json, after print.
+func (r *report) write(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write results: %w", err)
+	}
+	return os.WriteFile(path, append(text, '\n'), 0o644)
+}
