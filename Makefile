@@ -1,0 +1,82 @@
+# `make help` prints every target with the line beside it.
+
+# Pinned: another version finds other things, and a red `make verify` must come from a change of the code.
+GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+
+# The whole suite takes under 8 minutes on 2 cores with -race; a test that hangs is told from a slow machine at twice that.
+TEST_TIMEOUT := 16m
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+.PHONY: demo
+demo: build ## Run the failure scenarios against real processes on embedded SQLite and print the table
+	bin/einmal scenarios
+
+.PHONY: run
+run: build ## Start everything in one process on embedded SQLite in ./data, until Ctrl-C
+	bin/einmal run
+
+.PHONY: build
+build: ## Build bin/einmal
+	CGO_ENABLED=0 go build -trimpath -o bin/einmal ./cmd/einmal
+
+.PHONY: test
+test: test/tools ## Run all tests with the race detector, on SQLite and on PostgreSQL
+	go test -race -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: test/tools
+test/tools: ## Fetch what the tests need beside Go: a PostgreSQL server, strace, gcc
+	@.ci/tools
+
+.PHONY: verify
+verify: verify/cheap lint ## Check everything about the code that needs no database: formatting, vet, modules, rooms, migrations, lint
+
+.PHONY: verify/cheap
+verify/cheap: verify/format verify/vet verify/modules verify/rooms verify/migrations ## The same without the linter
+
+.PHONY: verify/format
+verify/format: ## Every file is as gofmt writes it
+	@test -z "$$(gofmt -l . | tee /dev/stderr)" || { echo 'run: gofmt -w .' >&2; exit 1; }
+
+.PHONY: verify/vet
+verify/vet: ## go vet
+	go vet ./...
+	cd bench && go vet ./...
+
+.PHONY: verify/modules
+verify/modules: ## go.mod and go.sum say what the code imports
+	go mod tidy -diff
+	cd bench && go mod tidy -diff
+
+.PHONY: verify/rooms
+verify/rooms: ## Import directions, the same stage files in every service, README as the program is
+	go test .
+
+.PHONY: verify/migrations
+verify/migrations: ## The same migrations for PostgreSQL and SQLite
+	@diff <(cd migrations/postgres && find . -name '*.sql' | sort) <(cd migrations/sqlite && find . -name '*.sql' | sort)
+
+.PHONY: verify/mutants
+verify/mutants: ## Break the code on purpose, one patch at a time: each must turn a named test or scenario red
+	go run ./e2e/mutants
+
+.PHONY: lint
+lint: ## golangci-lint with .golangci.yml (the first run builds it)
+	go run $(GOLANGCI) run ./...
+
+.PHONY: bench
+bench: ## Compare a ticket with a bare insert on both databases, write bench/results.json
+	cd bench && go run .
+
+.PHONY: up
+up: ## docker compose: PostgreSQL and the tickets service on 127.0.0.1:8081
+	docker compose up -d --build --wait
+
+.PHONY: down
+down: ## Stop what `make up` started; its data stays in the volume
+	docker compose down
+
+.PHONY: help
+help: ## Print this
+	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
