@@ -32,7 +32,7 @@ func measureDatabase(ctx context.Context, s settings, kind database.Kind, report
 	if err := compare(ctx, bare, tickets); err != nil {
 		return err
 	}
-	if err := settle(ctx, bare, tickets); err != nil {
+	if err := fill(ctx, bare, tickets); err != nil {
 		return err
 	}
 	for round := range s.rounds {
@@ -55,22 +55,22 @@ func measureDatabase(ctx context.Context, s settings, kind database.Kind, report
 	return tickets.fsck(ctx)
 }
 
-// settling is how many callers write for how long before anything is measured: some thousand rows.
+// Some thousand rows, before anything is measured.
 const (
-	settlingCallers = 8
-	settling        = time.Second
+	fillers = 8
+	filling = time.Second
 )
 
-// settle brings both databases to where a service is after its first minutes. PostgreSQL plans a statement for a connection once,
+// fill brings both databases to where a service is after its first minutes. PostgreSQL plans a statement for a connection once,
 // and on tables without statistics it can't tell a good index from a bad one; autovacuum cures that within a minute, by the
 // statistics that ANALYZE makes here.
-func settle(ctx context.Context, bare, tickets *target) error {
+func fill(ctx context.Context, bare, tickets *target) error {
 	for _, v := range variants {
 		if v.leaves.Tickets == 0 {
 			continue
 		}
-		if _, err := measure(ctx, v, v.target(bare, tickets), settlingCallers, settling); err != nil {
-			return fmt.Errorf("settle: %s: %w", v.name, err)
+		if _, err := measure(ctx, v, v.target(bare, tickets), fillers, filling); err != nil {
+			return fmt.Errorf("fill: %s: %w", v.name, err)
 		}
 	}
 	for _, t := range []*target{bare, tickets} {
@@ -78,7 +78,7 @@ func settle(ctx context.Context, bare, tickets *target) error {
 			continue
 		}
 		if err := t.db.Read(ctx).Exec("ANALYZE").Error; err != nil {
-			return fmt.Errorf("settle: %w", err)
+			return fmt.Errorf("fill: %w", err)
 		}
 	}
 	return nil

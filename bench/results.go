@@ -109,6 +109,14 @@ func spreadOf(values []float64) spread {
 	return spread{Median: thousandths((values[(n-1)/2] + values[n/2]) / 2), Min: thousandths(values[0]), Max: thousandths(values[n-1])}
 }
 
+// String is a ratio in the table.
+func (s spread) String() string {
+	if s == (spread{}) {
+		return "none" // the bare insert was not measured
+	}
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Min, s.Max)
+}
+
 // thousandths is as exact as anything here can be read.
 func thousandths(v float64) float64 { return math.Round(v*1000) / 1000 }
 
@@ -120,10 +128,9 @@ func (r *report) print(out io.Writer) error {
 	r.summarise()
 	fmt.Fprintf(out, "%d rounds of %gs each, %d CPUs shared by callers, services and database, %s, %v\n", r.Rounds, r.Seconds, r.CPUs, r.Go, r.Versions)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "database\tconnections\tvariant\tratio\tmin–max\tcpu ratio\tmin–max\trequests/s\tp50 ms\tp99 ms\tcpu µs\tpostgres µs\tallocations\t")
+	fmt.Fprintln(table, "database\tconnections\tvariant\tratio (min–max)\tcpu ratio (min–max)\trequests/s\tp50 ms\tp99 ms\tcpu µs\tpostgres µs\tallocations\t")
 	for _, of := range r.Results {
-		fmt.Fprintf(table, "%s\t%d\t%s\t%.2f\t%.2f–%.2f\t%.2f\t%.2f–%.2f\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t\n", of.Database, of.Connections, of.Variant,
-			of.Ratio.Median, of.Ratio.Min, of.Ratio.Max, of.CPURatio.Median, of.CPURatio.Min, of.CPURatio.Max,
+		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t\n", of.Database, of.Connections, of.Variant, of.Ratio, of.CPURatio,
 			of.PerSecond.Median, of.P50.Median, of.P99.Median, of.CPU.Median, of.PostgresCPU.Median, of.Allocs.Median)
 	}
 	return table.Flush()

@@ -55,6 +55,7 @@ func (t tally) plus(u tally) tally {
 // aCreation is what creating one ticket leaves behind: the claim and the answer are one row, and each has its event.
 var aCreation = tally{Tickets: 1, Operations: 1, Events: 2}
 
+// variants are all there are.
 var variants = []variant{
 	{
 		name: "bare", bare: true, request: newTicket,
@@ -85,10 +86,10 @@ var variants = []variant{
 // caller is one client of a measurement.
 type caller struct {
 	*client
-	among     int        // how many callers there are
-	originals []original // what its preparation sent
-	turn      int        // which of them is next
-	body      []byte
+	among     int             // how many callers there are
+	originals []original      // what its preparation sent
+	turn      int             // which of them is next
+	body      []byte          // of the request that it is sending, where that is another each time
 	took      []time.Duration // by each request
 }
 

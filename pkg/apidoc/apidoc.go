@@ -52,7 +52,7 @@ func prose(text string) template.HTML {
 		}
 		b.WriteString(part)
 	}
-	return template.HTML(b.String()) //nolint:gosec // every part of it is escaped above
+	return template.HTML(b.String()) // every part of it is escaped above
 }
 
 // paragraphs are what empty lines divide.

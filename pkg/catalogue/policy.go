@@ -1,6 +1,7 @@
 package catalogue
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/einmal/einmal/pkg/idempotency"
@@ -38,6 +39,23 @@ type Settings struct {
 
 	// Beyond any retry, and long enough for the disputes that follow a year's accounts.
 	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410."`
+}
+
+// Validate refuses times that a service would not keep as it publishes them. kong calls it, and so does each service.
+func (s Settings) Validate() error {
+	for _, setting := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"EINMAL_WAIT_BUDGET", s.WaitBudget},
+		{"EINMAL_RESPONSE_RETENTION", s.ResponseRetention},
+		{"EINMAL_TOMBSTONE_RETENTION", s.TombstoneRetention},
+	} {
+		if setting.value <= 0 {
+			return fmt.Errorf("%s is %s; it must be longer than nothing", setting.name, setting.value)
+		}
+	}
+	return nil
 }
 
 // NewPolicy returns the policy of a service with these entries: Of(service), or All() for a process that serves all.

@@ -129,9 +129,10 @@ func TestTheFirstStatementIsInTheTransaction(t *testing.T) {
 		}},
 	}
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		db := dbtest.OpenWith(t, kind, database.Options{MaxConns: 1})
 		for _, f := range first {
 			t.Run(f.name+", it vanishes with a transaction that fails and stays with one that commits", func(t *testing.T) {
-				db := dbtest.OpenWith(t, kind, database.Options{MaxConns: 1})
+				exec(t, db, "DELETE FROM events")
 				no := errors.New("no")
 				if err := db.InTx(t.Context(), func(tx database.Tx) error { return errors.Join(f.run(tx), no) }); !errors.Is(err, no) {
 					t.Fatal(err)

@@ -64,7 +64,8 @@ func (o *Operation) take(a Answer, now time.Time) {
 		o.Resource = a.Resource
 	}
 	if a.State.Final() {
-		o.ResponseStatus, o.ResponseLocation, o.ResponseBody = a.Status, a.Location, a.Body
+		// An empty body is one too: null is for a body that was dropped.
+		o.ResponseStatus, o.ResponseLocation, o.ResponseBody = a.Status, a.Location, append([]byte{}, a.Body...)
 		o.CompletedAt = &now
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/einmal/einmal/pkg/database"
@@ -100,4 +101,37 @@ func TestARateLimitUsesNoKeyUp(t *testing.T) {
 	if n := s.count(t, "operations"); n != 3 {
 		t.Errorf("%d operations", n)
 	}
+}
+
+// A request that is wrong in every way is told of one at a time, in the contract's order; what comes first says nothing about
+// what comes later.
+func TestTheOrderOfChecks(t *testing.T) {
+	s := start(t, database.SQLite)
+	huge := `{"project":"ops","title":"` + strings.Repeat("a", 1<<20) + `"}`
+	wrongType := "Content-Type: text/plain"
+	for _, step := range []struct {
+		who, method, path, body string
+		headers                 []string
+		status                  int
+		code                    problem.Code
+	}{
+		{"nobody", "BREW", "/v1/nothing", huge, []string{wrongType}, 401, problem.Unauthenticated},
+		{"demo-approver", "BREW", "/v1/nothing", huge, []string{wrongType}, 404, problem.RouteNotFound},
+		{"demo-approver", "BREW", "/v1/tickets", huge, []string{wrongType}, 405, problem.MethodNotAllowed},
+		{"demo-approver", "POST", "/v1/tickets", huge, []string{wrongType}, 403, problem.Forbidden},
+		{"demo-agent", "POST", "/v1/tickets", huge, []string{wrongType}, 400, problem.IdempotencyKeyMissing},
+		{"demo-agent", "POST", "/v1/tickets", huge, []string{wrongType, key("k"), key("k")}, 400, problem.IdempotencyKeyInvalid},
+		{"demo-agent", "POST", "/v1/tickets", huge, []string{wrongType, key("k"), "Agent-Run-Id: a b"}, 415, problem.UnsupportedMediaType},
+		{"demo-agent", "POST", "/v1/tickets", huge, []string{key("k"), "Agent-Run-Id: a b"}, 413, problem.BodyTooLarge},
+		{"demo-agent", "POST", "/v1/tickets", `{"title":1,"title":2}`, []string{key("k"), "Agent-Run-Id: a b"}, 400, problem.MalformedBody},
+		{"demo-agent", "POST", "/v1/tickets", `{"project":"ops","title":"t"}`, []string{key("k"), "Agent-Run-Id: a b"}, 422, problem.ValidationFailed},
+		{"demo-agent", "POST", "/v1/tickets", `{"project":"ops","title":1}`, []string{key("k")}, 422, problem.ValidationFailed},
+	} {
+		a := s.As(step.who).Send(t, step.method, step.path, step.body, step.headers...)
+		expect(t, step.code, a, step.status, step.code)
+	}
+	if a := create(t, s.agent(), key("k"), `{"project":"ops","title":"t"}`); a.Outcome() != "executed" {
+		t.Errorf("the key was used up: %s", a)
+	}
+	expect(t, "conflict", create(t, s.agent(), key("k"), `{"project":"ops","title":"u"}`), 422, problem.IdempotencyKeyReused)
 }

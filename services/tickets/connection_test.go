@@ -25,7 +25,7 @@ func TestAnswersAreNeverMixed(t *testing.T) {
 		s := startOn(t, dbtest.Connect(t, url, database.Options{LockTimeout: time.Minute}), func(c *tickets.Config) { c.WaitBudget = 10 * time.Millisecond })
 		holder := dbtest.Connect(t, url, database.Options{})
 
-		const slow, rounds = 6, 12
+		const slow, rounds = 6, 6
 		var callers sync.WaitGroup
 		mine := func(i, round int) (title, id string) {
 			return fmt.Sprintf("title %d.%d", i, round), fmt.Sprintf("request-%d.%d", i, round)
@@ -105,77 +105,6 @@ func (r running) waitForRequests(t *testing.T, n int) {
 	}
 }
 
-// hangUp sends the beginning of a creation, or all of it, and closes the connection without reading.
-func (r running) hangUp(t *testing.T, key, body string, sent int) (conn net.Conn) {
-	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(r.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request := fmt.Sprintf("POST /v1/tickets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer demo-agent\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s", key, len(body), body)
-	if sent < 0 {
-		sent += len(request) + 1 // -1: all
-	}
-	if _, err := conn.Write([]byte(request[:sent])); err != nil {
-		t.Fatal(err)
-	}
-	return conn
-}
-
-func TestACallerThatHangsUp(t *testing.T) {
-	const body = `{"project":"ops","title":"t"}`
-
-	t.Run("in the middle of the work leaves all of it", func(t *testing.T) {
-		dbtest.Each(t, func(t *testing.T, kind database.Kind) {
-			url := dbtest.URL(t, kind)
-			s := startOn(t, dbtest.Connect(t, url, database.Options{LockTimeout: time.Minute}))
-			holder := dbtest.Connect(t, url, database.Options{})
-			if err := holder.InTx(t.Context(), func(tx database.Tx) error {
-				if err := lockTickets(tx, kind); err != nil {
-					return err
-				}
-				caller := s.hangUp(t, "k", body, -1)
-				s.waitForRequests(t, 1)
-				return caller.Close()
-			}); err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			for s.agent().Send(t, "GET", "/v1/operations", "", key("k")).Status != 200 { // nobody repeats it
-				if ctx.Err() != nil {
-					t.Fatal("the work was not finished")
-				}
-			}
-			if n := s.count(t, "tickets"); n != 1 {
-				t.Errorf("%d tickets", n)
-			}
-			s.healthy(t)
-		})
-	})
-
-	t.Run("at any byte leaves nothing or all, and its retry is safe", func(t *testing.T) {
-		dbtest.Each(t, func(t *testing.T, kind database.Kind) {
-			s := start(t, kind)
-			cuts := []int{1, 20, 60, 100, 150, -2, -20, -1, -1, -1}
-			for i, cut := range cuts {
-				s.hangUp(t, fmt.Sprint("k", i), body, cut).Close()
-			}
-			for i := range cuts {
-				first := create(t, s.agent(), key("k%d", i), body)
-				again := create(t, s.agent(), key("k%d", i), body)
-				if first.Status != 201 || again.Outcome() != "replayed" || string(again.Body) != string(first.Body) {
-					t.Errorf("cut %d: %s, %s", cuts[i], first, again)
-				}
-			}
-			if n := s.count(t, "tickets"); n != int64(len(cuts)) {
-				t.Errorf("%d tickets of %d keys", n, len(cuts))
-			}
-			s.healthy(t)
-		})
-	})
-}
-
 func TestOddRequests(t *testing.T) {
 	s := start(t, database.SQLite)
 	const body = `{"project":"ops","title":"t"}`
@@ -246,60 +175,4 @@ func TestOddRequests(t *testing.T) {
 		}
 	})
 	s.healthy(t)
-}
-
-// Every creation that was answered is there; what was not answered is there or not, but never half.
-func TestAShutdownAmongWrites(t *testing.T) {
-	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
-		s := start(t, kind)
-		var writers sync.WaitGroup
-		var mu sync.Mutex
-		answered := map[string]bool{}
-		enough := make(chan struct{})
-		for i := range 8 {
-			writers.Go(func() {
-				for j := 0; ; j++ {
-					request, err := s.agent().Request(t, "POST", "/v1/tickets", strings.NewReader(`{"project":"ops","title":"t"}`), key("k%d.%d", i, j))
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					a, err := s.Exchange(t, request)
-					if err != nil {
-						return // the door is closed
-					}
-					if a.Status != 201 {
-						t.Errorf("%s", a)
-						return
-					}
-					mu.Lock()
-					answered[ticketOf(t, a).ID] = true
-					if len(answered) == 20 {
-						close(enough)
-					}
-					mu.Unlock()
-				}
-			})
-		}
-		<-enough
-		if err := s.Stop(); err != nil {
-			t.Errorf("stop: %v", err)
-		}
-		writers.Wait()
-
-		var rows []string
-		if err := s.db.Read(t.Context()).Table("tickets").Pluck("id", &rows).Error; err != nil {
-			t.Fatal(err)
-		}
-		for _, id := range rows {
-			delete(answered, id)
-		}
-		if len(answered) > 0 {
-			t.Errorf("%d of the answered tickets are not there", len(answered))
-		}
-		if ops := s.count(t, "operations"); ops != int64(len(rows)) {
-			t.Errorf("%d operations, %d tickets", ops, len(rows))
-		}
-		s.healthy(t)
-	})
 }

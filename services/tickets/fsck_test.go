@@ -20,7 +20,7 @@ func TestFsckSeesEachOfItsViolations(t *testing.T) {
 	type ids struct{ plain, event, plainOp, eventOp, foundOp string }
 
 	cases := map[string]struct {
-		break_ func(exec func(string, ...any), id ids)
+		damage func(exec func(string, ...any), id ids)
 		want   func(id ids) []string
 	}{
 		"an operation that is open": {
@@ -116,7 +116,7 @@ func TestFsckSeesEachOfItsViolations(t *testing.T) {
 		}
 		for name, c := range cases {
 			t.Run(name, func(t *testing.T) {
-				c.break_(exec, id)
+				c.damage(exec, id)
 				var got []string
 				for _, v := range s.fsck(t) {
 					got = append(got, v.Check+": "+v.ID)

@@ -35,6 +35,9 @@ type Service struct {
 
 // New puts the service together. An error says which setting is wrong.
 func New(config Config, deps Deps) (*Service, error) {
+	if err := config.Settings.Validate(); err != nil {
+		return nil, fmt.Errorf("configure %s: %w", Name, err)
+	}
 	srv, err := server.New(config.Config, server.Service{
 		Name: Name, Log: deps.Log, LongestAnswer: config.WaitBudget,
 		Checks: []server.Check{

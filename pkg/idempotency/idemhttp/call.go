@@ -23,7 +23,8 @@ const (
 )
 
 // MaxBody is the largest body that is read, in bytes. The largest valid command is a ticket with a description of 500 000
-// bytes, which JSON may spell with up to twice as many; 1 MiB holds it.
+// bytes; 1 MiB holds it as it is, and with the escapes that JSON asks for (\n, \"). It does not hold it with every letter of
+// another script written as \uXXXX, as some libraries do unless told otherwise.
 const MaxBody = 1 << 20
 
 // maxAgentRun bounds Agent-Run-Id, in characters.

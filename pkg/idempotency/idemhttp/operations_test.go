@@ -52,7 +52,7 @@ func TestAnOperation(t *testing.T) {
 				}
 			}
 		}
-		var problemOf = func(body []byte) (o object) { _ = json.Unmarshal(body, &o); return o }
+		problemOf := func(body []byte) (o object) { _ = json.Unmarshal(body, &o); return o }
 
 		for state, c := range map[string]struct {
 			do   string

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
 )
 
@@ -16,23 +17,31 @@ type Page struct {
 
 const (
 	defaultLimit = 50
-	maxLimit     = 200 // of small resources: some 100 KiB
+	maxLimit     = 200
+
+	// maxPage is where a page ends early, in bytes: two hundred resources are some 100 KiB, unless their texts are at their limits.
+	maxPage = 4 << 20
 )
 
-// WritePage answers with a page of rows that were read with a limit of page.Limit+1: the one too many says that there is more.
+// WritePage answers with a page of rows that were read with a limit of page.Limit+1: the one too many says that there is more. A
+// page ends before its limit where it would grow beyond a few megabytes; its cursor goes on from there.
 func WritePage[R any](c echo.Context, page Page, rows []R, item func(R) (id string, resource any)) error {
 	list := struct {
-		Items      []any  `json:"items"`
-		NextCursor string `json:"next_cursor,omitzero"`
-	}{Items: []any{}}
+		Items      []jsontext.Value `json:"items"`
+		NextCursor string           `json:"next_cursor,omitzero"`
+	}{Items: []jsontext.Value{}}
+	size, last := 0, ""
 	for i, row := range rows {
-		if i == page.Limit {
-			last, _ := item(rows[i-1])
+		id, resource := item(row)
+		body, err := Marshal(resource)
+		if err != nil {
+			return err
+		}
+		if size += len(body); i == page.Limit || i > 0 && size > maxPage {
 			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(last))
 			break
 		}
-		_, resource := item(row)
-		list.Items = append(list.Items, resource)
+		list.Items, last = append(list.Items, body), id
 	}
 	return writeJSON(c, http.StatusOK, list)
 }

@@ -2,7 +2,9 @@ package idemhttp
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/labstack/echo/v4"
@@ -66,8 +68,9 @@ func Fingerprints(routes []Route, caller func(echo.Context) Caller) echo.Handler
 		var asked fingerprintCommand
 		d.command(body, &asked, "")
 		var command Command
+		path, ok := decodePath(asked.Path)
 		for _, route := range routes {
-			if route.matches(asked.Method, asked.Path) {
+			if ok && route.matches(asked.Method, asked.Path) {
 				command = route.Command()
 			}
 		}
@@ -82,7 +85,7 @@ func Fingerprints(routes []Route, caller func(echo.Context) Caller) echo.Handler
 			return err
 		}
 		canonical, fingerprint, err := fingerprintOf(idempotency.Command{
-			Account: caller(c).Account, Method: asked.Method, Path: asked.Path, Body: command,
+			Account: caller(c).Account, Method: asked.Method, Path: path, Body: command,
 		})
 		if err != nil {
 			return err
@@ -93,6 +96,12 @@ func Fingerprints(routes []Route, caller func(echo.Context) Caller) echo.Handler
 			Canonical   string                  `json:"canonical"`
 		}{fingerprint, fingerprint.Version(), string(canonical)})
 	}
+}
+
+// decodePath is what a path in a request line means: Call.Request has it from URL.Path, which is decoded.
+func decodePath(path string) (decoded string, ok bool) {
+	decoded, err := url.PathUnescape(path)
+	return decoded, err == nil && utf8.ValidString(decoded) && !strings.ContainsAny(path, "?#")
 }
 
 func fingerprintOf(command idempotency.Command) ([]byte, idempotency.Fingerprint, error) {

@@ -3,6 +3,7 @@ package idemhttp_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,12 +23,12 @@ func TestFingerprints(t *testing.T) {
 	type answer struct{ Fingerprint, Version, Canonical string }
 
 	t.Run("are those that a write then has", func(t *testing.T) {
-		for method, paths := range map[string][]string{"POST": {"/v1/things"}, "PUT": {"/v1/things/thg_1/part", "/v1/things/thg_2/part"}} {
+		for method, paths := range map[string][]string{"POST": {"/v1/things"}, "PUT": {"/v1/things/thg_1/part", "/v1/things/thg%2D1/part", "/v1/things/a%20b%2Fc/part"}} {
 			for _, path := range paths {
 				for i, body := range []string{thing, `{"name":"a","count":7,"labels":{"b":"\u00e9","a":""},"owner":{"team":"nobody"}}`} {
 					var got answer
 					ask(t, `{"body":`+body+`,"path":"`+path+`","method":"`+method+`"}`).Decode(t, &got)
-					write := s.As("demo-agent").Send(t, method, path, body, key(method+path+string(rune('0'+i))))
+					write := s.As("demo-agent").Send(t, method, path, body, key(fmt.Sprintf("%s%s%d", method, path, i)))
 					op, err := s.exec.ByID(t.Context(), "acme", write.Header.Get("Operation-Id"))
 					if err != nil {
 						t.Fatal(err)
@@ -82,6 +83,9 @@ func TestFingerprints(t *testing.T) {
 			`{"method":"POST","path":"v1/things","body":{"name":"a"}}`:           {"/path"},
 			`{"method":"PUT","path":"/v1/things/:id/parts","body":{"name":"a"}}`: {"/path"},
 			`{"method":"PUT","path":"/v1/things//part","body":{"name":"a"}}`:     {"/path"},
+			`{"method":"PUT","path":"/v1/things/1?x/part","body":{"name":"a"}}`:  {"/path"},
+			`{"method":"PUT","path":"/v1/things/%zz/part","body":{"name":"a"}}`:  {"/path"},
+			`{"method":"PUT","path":"/v1/things/%FF/part","body":{"name":"a"}}`:  {"/path"},
 			`{"method":1,"path":2,"body":{"name":"a"}}`:                          {"/method", "/path"},
 			`{"path":"/v1/things","body":{"name":"a"}}`:                          {"/path"},
 			`{}`: {"/body", "/path"},

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/einmal/einmal/pkg/problem"
@@ -77,7 +78,7 @@ func (c Client) Request(t testing.TB, method, path string, body io.Reader, heade
 // An error says that there was no answer, or not all of it.
 func (s *Server) Exchange(t testing.TB, request *http.Request) (Answer, error) {
 	t.Helper()
-	var sent bytes.Buffer
+	var sent transcript
 	if request.Body != nil {
 		request.Body = struct {
 			io.Reader
@@ -100,6 +101,26 @@ func (s *Server) Exchange(t testing.TB, request *http.Request) (Answer, error) {
 		}
 	}
 	return answer, nil
+}
+
+// transcript keeps what was sent. An answer may come while the request is still being written.
+type transcript struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (s *transcript) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text = append(s.text, p...)
+	return len(p), nil
+}
+
+// Bytes is what was sent so far.
+func (s *transcript) Bytes() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.Clone(s.text)
 }
 
 // Answer is a response that was read to its end.

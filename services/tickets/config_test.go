@@ -1,0 +1,33 @@
+package tickets_test
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/einmal/einmal/pkg/catalogue"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/server"
+	"github.com/einmal/einmal/services/tickets"
+)
+
+// What a service publishes in its policy, it does: a time that would be taken for another is refused at the start.
+func TestNewRefusesTimesThatItCannotKeep(t *testing.T) {
+	db := dbtest.Open(t, database.SQLite)
+	for setting, change := range map[string]func(*catalogue.Settings, time.Duration){
+		"EINMAL_WAIT_BUDGET":         func(s *catalogue.Settings, d time.Duration) { s.WaitBudget = d },
+		"EINMAL_RESPONSE_RETENTION":  func(s *catalogue.Settings, d time.Duration) { s.ResponseRetention = d },
+		"EINMAL_TOMBSTONE_RETENTION": func(s *catalogue.Settings, d time.Duration) { s.TombstoneRetention = d },
+	} {
+		for _, value := range []time.Duration{0, -time.Second} {
+			settings := catalogue.Settings{WaitBudget: time.Second, ResponseRetention: time.Hour, TombstoneRetention: time.Hour}
+			change(&settings, value)
+			_, err := tickets.New(tickets.Config{Config: server.Config{Listen: "127.0.0.1:0"}, Settings: settings}, tickets.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
+			if err == nil || !strings.Contains(err.Error(), setting) {
+				t.Errorf("%s %s: error %v", setting, value, err)
+			}
+		}
+	}
+}
