@@ -86,8 +86,13 @@ func testClaim(t *testing.T, l *lab) {
 	t.Run("an operation begins only in a state that it may be born in, a final one only with a status", func(t *testing.T) {
 		c := l.caller(t)
 		for _, answer := range []idempotency.Answer{
-			{}, {State: idempotency.Running}, {State: idempotency.Unknown}, {State: idempotency.Canceled, Status: 409}, {State: "odd", Status: 200},
-			{State: idempotency.Succeeded}, {State: idempotency.Failed},
+			{},
+			{State: idempotency.Running},
+			{State: idempotency.Unknown},
+			{State: idempotency.Canceled, Status: 409},
+			{State: "odd", Status: 200},
+			{State: idempotency.Succeeded},
+			{State: idempotency.Failed},
 		} {
 			var w work
 			if result, err := x.Do(t.Context(), c.request("k", 1), w.answering(answer)); err == nil {
