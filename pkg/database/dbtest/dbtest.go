@@ -91,7 +91,11 @@ func URL(t testing.TB, kind database.Kind) string {
 	if err := shared.server.CreateDatabase(t.Context(), name, shared.template); err != nil {
 		t.Fatalf("create test database: %v", err)
 	}
-	t.Cleanup(func() { shared.server.DropDatabase(context.Background(), name) })
+	t.Cleanup(func() {
+		if err := shared.server.DropDatabase(context.Background(), name); err != nil {
+			t.Errorf("drop test database: %v", err)
+		}
+	})
 	return shared.server.URL(name)
 }
 
