@@ -58,7 +58,7 @@ verify/migrations: ## The same migrations for PostgreSQL and SQLite
 	@diff <(cd migrations/postgres && find . -name '*.sql' | sort) <(cd migrations/sqlite && find . -name '*.sql' | sort)
 
 .PHONY: verify/mutants
-verify/mutants: ## Break the code on purpose, one patch at a time: each must turn a named test or scenario red
+verify/mutants: test/tools ## Break the code on purpose, one patch at a time: each must turn a named test or scenario red
 	go run ./e2e/mutants
 
 .PHONY: lint

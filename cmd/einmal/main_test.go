@@ -160,9 +160,9 @@ func TestHealthcheck(t *testing.T) {
 }
 
 // get is the body of a 200.
-func (s *process) get(t *testing.T, path string) string {
+func (p *process) get(t *testing.T, path string) string {
 	t.Helper()
-	answer := harness.Do(t.Context(), harness.Call{Base: "http://" + s.address, Method: http.MethodGet, Path: path, Token: "demo-agent"})
+	answer := harness.Do(t.Context(), harness.Call{Base: "http://" + p.address, Method: http.MethodGet, Path: path, Token: "demo-agent"})
 	if answer.Err != nil || answer.Status != http.StatusOK {
 		t.Fatalf("GET %s: %v", path, answer)
 	}

@@ -33,7 +33,8 @@ func TestCheckRoutes(t *testing.T) {
 			sound, map[string]string{"POST /v1/tickets": "ticket.burn"}, []string{`POST /v1/tickets is declared as "ticket.burn"`},
 		},
 		"names a declaration without a route": {
-			sound, map[string]string{"POST /v1/tickets": catalogue.TicketCreate, "PUT /v1/tickets/:id": catalogue.TicketCreate},
+			sound,
+			map[string]string{"POST /v1/tickets": catalogue.TicketCreate, "PUT /v1/tickets/:id": catalogue.TicketCreate},
 			[]string{"PUT /v1/tickets/:id has an operation type and is no route"},
 		},
 		"exempts no more than the pattern says": {

@@ -15,7 +15,7 @@ import (
 // and a golden file holds it. A new rule is a new version, which a release learns to read before any release writes it.
 const FingerprintVersion = "v1"
 
-// ErrFingerprintVersion: a stored fingerprint has a version that this process does not know, so it can't be compared. A
+// ErrFingerprintVersion means that a stored fingerprint has a version that this process does not know, so it can't be compared. A
 // newer release wrote it; trying again reaches one.
 var ErrFingerprintVersion = errors.New("fingerprint version unknown")
 

@@ -8,7 +8,7 @@ import (
 	"github.com/einmal/einmal/pkg/database"
 )
 
-// ErrNotFound: the account has no such operation. What other accounts have does not exist.
+// ErrNotFound means that the account has no such operation. What other accounts have does not exist.
 var ErrNotFound = errors.New("operation not found")
 
 // ByKey reads the operation that a key names. ErrNotFound means that no attempt with this key has committed.

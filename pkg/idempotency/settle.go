@@ -7,7 +7,7 @@ import (
 	"github.com/einmal/einmal/pkg/database"
 )
 
-// ErrStateChanged: the operation was not in the state that the caller had read. Read it again, decide again.
+// ErrStateChanged means that the operation was not in the state that the caller had read. Read it again, decide again.
 var ErrStateChanged = errors.New("operation changed state meanwhile")
 
 // Claim claims a following operation inside the transaction of another one, in the state queued or awaiting_approval. It

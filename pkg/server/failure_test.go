@@ -49,43 +49,53 @@ func TestErrorsBecomeProblems(t *testing.T) {
 	}{
 		"a database that is away": {
 			fmt.Errorf("claim: %w: %w", database.ErrUnavailable, lost),
-			said{503, "store-unavailable", "none", "same_key", "1"}, said{503, "store-unavailable", "none", "same_key", "1"},
+			said{503, "store-unavailable", "none", "same_key", "1"},
+			said{503, "store-unavailable", "none", "same_key", "1"},
 		},
 		"a busy database": {
 			fmt.Errorf("claim: %w: %w", database.ErrBusy, context.DeadlineExceeded),
-			said{503, "store-unavailable", "none", "same_key", "1"}, said{503, "store-unavailable", "none", "same_key", "1"},
+			said{503, "store-unavailable", "none", "same_key", "1"},
+			said{503, "store-unavailable", "none", "same_key", "1"},
 		},
 		"a transaction that lost every race": {
 			fmt.Errorf("claim: %w", database.ErrSerialization),
-			said{503, "store-unavailable", "none", "same_key", "1"}, said{503, "store-unavailable", "none", "same_key", "1"},
+			said{503, "store-unavailable", "none", "same_key", "1"},
+			said{503, "store-unavailable", "none", "same_key", "1"},
 		},
 		"a commit without an answer, whatever else is wrapped": {
 			fmt.Errorf("claim: %w: %w: %w", database.ErrUnavailable, database.ErrCommitUnknown, context.DeadlineExceeded),
-			said{503, "store-unavailable", "unknown", "same_key", "1"}, said{503, "store-unavailable", "unknown", "same_key", "1"},
+			said{503, "store-unavailable", "unknown", "same_key", "1"},
+			said{503, "store-unavailable", "unknown", "same_key", "1"},
 		},
 		"a deadline that tells nothing": {
 			fmt.Errorf("work: %w", context.DeadlineExceeded),
-			said{503, "store-unavailable", "unknown", "same_key", "1"}, said{503, "store-unavailable", "none", "same_key", "1"},
+			said{503, "store-unavailable", "unknown", "same_key", "1"},
+			said{503, "store-unavailable", "none", "same_key", "1"},
 		},
 		"a body beyond its limit": {
 			fmt.Errorf("read body: %w", &http.MaxBytesError{Limit: 1 << 20}),
-			said{413, "body-too-large", "none", "same_key", ""}, said{413, "body-too-large", "none", "same_key", ""},
+			said{413, "body-too-large", "none", "same_key", ""},
+			said{413, "body-too-large", "none", "same_key", ""},
 		},
 		"what echo refuses by status": {
 			echo.ErrUnsupportedMediaType,
-			said{415, "unsupported-media-type", "none", "same_key", ""}, said{415, "unsupported-media-type", "none", "same_key", ""},
+			said{415, "unsupported-media-type", "none", "same_key", ""},
+			said{415, "unsupported-media-type", "none", "same_key", ""},
 		},
 		"what echo refuses in a way we do not know": {
 			echo.NewHTTPError(418, lost.Error()),
-			said{500, "internal-error", "unknown", "same_key", ""}, said{500, "internal-error", "none", "same_key", ""},
+			said{500, "internal-error", "unknown", "same_key", ""},
+			said{500, "internal-error", "none", "same_key", ""},
 		},
 		"what nobody foresaw": {
 			fmt.Errorf("render: %w", lost),
-			said{500, "internal-error", "unknown", "same_key", ""}, said{500, "internal-error", "none", "same_key", ""},
+			said{500, "internal-error", "unknown", "same_key", ""},
+			said{500, "internal-error", "none", "same_key", ""},
 		},
 		"a cancellation that was not the caller's": {
 			context.Canceled,
-			said{500, "internal-error", "unknown", "same_key", ""}, said{500, "internal-error", "none", "same_key", ""},
+			said{500, "internal-error", "unknown", "same_key", ""},
+			said{500, "internal-error", "none", "same_key", ""},
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -37,7 +37,9 @@ func TestAnswersBelongToTheirRequests(t *testing.T) {
 	}
 	ending := func(id string) int {
 		var caller, round int
-		fmt.Sscanf(id, "slow-%d-%d", &caller, &round)
+		if _, err := fmt.Sscanf(id, "slow-%d-%d", &caller, &round); err != nil {
+			panic(err) // made above
+		}
 		return (caller + round) % endings
 	}
 	s := start(t, func(e *echo.Echo) {

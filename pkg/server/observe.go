@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -90,8 +91,8 @@ type panicked struct {
 func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 func isPanic(err error) bool {
-	_, ok := err.(*panicked)
-	return ok
+	var p *panicked
+	return errors.As(err, &p)
 }
 
 // protect turns a panic of the handler into an error, except the one by which a handler asks net/http to cut the connection.
@@ -151,7 +152,7 @@ func (s *Server) record(c echo.Context, took time.Duration) {
 	attrs = appendKnown(attrs, "code", string(r.code))
 	if r.failure != nil {
 		attrs = append(attrs, slog.String("error", r.failure.Error()))
-		if p, ok := r.failure.(*panicked); ok {
+		if p := (*panicked)(nil); errors.As(r.failure, &p) {
 			attrs = append(attrs, slog.String("stack", string(p.stack)))
 		}
 	}

@@ -30,7 +30,11 @@ func TestRequestID(t *testing.T) {
 		v7 := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 		seen := map[string]bool{}
 		for _, headers := range [][]string{
-			nil, {"X-Request-Id: "}, {"X-Request-Id: " + strings.Repeat("x", 129)}, {"X-Request-Id: a b"}, {"X-Request-Id: na\xc3\xafve"},
+			nil,
+			{"X-Request-Id: "},
+			{"X-Request-Id: " + strings.Repeat("x", 129)},
+			{"X-Request-Id: a b"},
+			{"X-Request-Id: na\xc3\xafve"},
 			{"X-Request-Id: one", "X-Request-Id: two"},
 		} {
 			a := s.send(t, "GET", "/v1/id", append(headers, asAgent)...)

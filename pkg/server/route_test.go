@@ -97,8 +97,14 @@ func TestRoutesCanBeCheckedAgainstTheCatalogue(t *testing.T) {
 func TestEveryAnswer(t *testing.T) {
 	s := start(t, ticketRoutes)
 	for _, request := range [][2]string{
-		{"GET", "/v1/tickets"}, {"POST", "/v1/tickets"}, {"GET", "/v1/nothing"}, {"BREW", "/v1/tickets"}, {"OPTIONS", "/v1/tickets"},
-		{"HEAD", "/v1/tickets"}, {"GET", "/healthz"}, {"GET", "/problems/not-found"},
+		{"GET", "/v1/tickets"},
+		{"POST", "/v1/tickets"},
+		{"GET", "/v1/nothing"},
+		{"BREW", "/v1/tickets"},
+		{"OPTIONS", "/v1/tickets"},
+		{"HEAD", "/v1/tickets"},
+		{"GET", "/healthz"},
+		{"GET", "/problems/not-found"},
 	} {
 		a := s.send(t, request[0], request[1], asAgent, "Accept-Encoding: gzip", "X-Request-Id: mine")
 		if a.header.Get("Cache-Control") != "no-store" || a.header.Get("Content-Encoding") != "" || a.header.Get("X-Request-Id") != "mine" {

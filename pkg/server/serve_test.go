@@ -73,7 +73,7 @@ func TestShutdown(t *testing.T) {
 		if a := s.send(t, "GET", "/readyz"); a.status != 200 {
 			t.Fatalf("%d", a.status)
 		}
-		go s.stop() //nolint:errcheck // start looks at what it returns
+		go s.stop()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		for {

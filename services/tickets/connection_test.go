@@ -169,6 +169,7 @@ func TestOddRequests(t *testing.T) {
 				t.Fatalf("want %d: %v", want, err)
 			}
 			text, _ := io.ReadAll(response.Body)
+			response.Body.Close()
 			if response.StatusCode != want {
 				t.Errorf("%d %s, want %d", response.StatusCode, text, want)
 			}

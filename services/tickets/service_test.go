@@ -46,10 +46,9 @@ func startOn(t *testing.T, db *database.DB, changes ...func(*tickets.Config)) ru
 	return running{servertest.Start(t, service), db}
 }
 
-// agent, other and approver of the account acme; globex is somebody else.
-func (r running) agent() servertest.Client    { return r.As("demo-agent") }
-func (r running) approver() servertest.Client { return r.As("demo-approver") }
-func (r running) globex() servertest.Client   { return r.As("demo-globex") }
+// agent is of the account acme; globex is somebody else.
+func (r running) agent() servertest.Client  { return r.As("demo-agent") }
+func (r running) globex() servertest.Client { return r.As("demo-globex") }
 
 // key is the header of a bare key.
 func key(format string, args ...any) string {
