@@ -26,8 +26,17 @@ import (
 //go:embed postgres sqlite
 var files embed.FS
 
-// shared is the tree of the tables that every service carries.
-const shared = "shared"
+// Shared is the tree of the tables that every service carries, operations and events. A service of somebody else's, which
+// keeps its own tables in its own way, asks for these alone.
+const Shared = "shared"
+
+// trees are what a database of a service consists of.
+func trees(service string) []string {
+	if service == Shared {
+		return []string{Shared}
+	}
+	return []string{Shared, service}
+}
 
 // Up brings the database of a service to the newest version. Several processes may call it at once: each version is
 // applied by exactly one of them, and none returns before it is there. A failed version leaves nothing of itself
@@ -37,7 +46,7 @@ func Up(ctx context.Context, db *database.DB, service string) error {
 		return nil
 	}
 	return exclusively(ctx, db, func() error {
-		for _, tree := range []string{shared, service} {
+		for _, tree := range trees(service) {
 			if err := up(ctx, db, tree); err != nil {
 				return fmt.Errorf("migrate %s: %w", tree, err)
 			}
@@ -62,7 +71,7 @@ func Complete(ctx context.Context, db *database.DB, service string) error {
 // release has migrated lacks none: a release runs before and after the migrations of its successor.
 func Pending(ctx context.Context, db *database.DB, service string) (int, error) {
 	all := 0
-	for _, tree := range []string{shared, service} {
+	for _, tree := range trees(service) {
 		provider, err := open(db, tree)
 		if err != nil {
 			return 0, fmt.Errorf("look for migrations of %s: %w", tree, err)

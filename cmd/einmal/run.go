@@ -31,7 +31,7 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 		return err
 	}
 	return serveTickets(ctx, config, streams.err, func(service *tickets.Service) {
-		fmt.Fprintf(streams.out, "tickets  http://%s  on %s\n", service.Addr(), redacted(config.DatabaseURL))
+		fmt.Fprintf(streams.out, "tickets  http://%s/docs  on %s\n", service.Addr(), redacted(config.DatabaseURL))
 		fmt.Fprintln(streams.out, "The README shows what to send. Ctrl-C ends it.")
 	})
 }

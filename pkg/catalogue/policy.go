@@ -38,7 +38,7 @@ type Settings struct {
 	ResponseRetention time.Duration `env:"EINMAL_RESPONSE_RETENTION" default:"720h" help:"How long a final answer is replayed."`
 
 	// Beyond any retry, and long enough for the disputes that follow a year's accounts.
-	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410."`
+	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410. Published; nothing is purged yet."`
 }
 
 // Validate refuses times that a service would not keep as it publishes them. kong calls it, and so does each service.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/libtnb/sqlite"
@@ -16,10 +17,13 @@ import (
 )
 
 func openSQLite(path string, opts Options) (*DB, error) {
-	if path == "" {
-		return nil, fmt.Errorf("sqlite: needs a path, as in sqlite:./data/tickets.db")
+	switch {
+	case path == "" || strings.HasPrefix(path, "//"):
+		return nil, fmt.Errorf("sqlite: needs a path, as in sqlite:./data/einmal_tickets.db")
+	case strings.HasPrefix(path, ":memory:"):
+		return nil, fmt.Errorf("sqlite: a database in memory forgets every key when the process ends; give it a path")
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	if err := makePrivate(path); err != nil {
 		return nil, err
 	}
 	if opts.MaxConns == 0 {
@@ -49,6 +53,19 @@ func openSQLite(path string, opts Options) (*DB, error) {
 		return beginSQLite(ctx, conn)
 	}
 	return db, nil
+}
+
+// makePrivate makes the file, if there is none, and its directory for this user only: the keys in it are secrets while their
+// operations can be replayed. What can't be written is found out here, not by the first request.
+func makePrivate(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return file.Close()
 }
 
 // firstConnection makes the connection that turns a new file to write-ahead logging. Processes that start together on a new

@@ -1,11 +1,14 @@
 package database_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
 )
 
 func TestSQLitePaths(t *testing.T) {
@@ -59,4 +62,36 @@ func TestSQLitePaths(t *testing.T) {
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
+}
+
+func TestOpenSQLite(t *testing.T) {
+	t.Run("makes the file, and a directory for it, for this user only", func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "data")
+		dbtest.Connect(t, "sqlite:"+filepath.Join(dir, "x.db"), database.Options{})
+		for path, want := range map[string]os.FileMode{dir: 0o700 | os.ModeDir, filepath.Join(dir, "x.db"): 0o600} {
+			info, err := os.Stat(path)
+			if err != nil || info.Mode() != want {
+				t.Errorf("%s: mode %v, error %v, want %v", path, info.Mode(), err, want)
+			}
+		}
+	})
+	for name, path := range map[string]string{
+		"no path": "", "a URL's authority": "//data/x.db", "a database in memory": ":memory:",
+	} {
+		t.Run("refuses "+name, func(t *testing.T) {
+			if _, err := database.Open(t.Context(), "sqlite:"+path, database.Options{}); err == nil || errors.Is(err, database.ErrUnavailable) {
+				t.Fatalf("got %v", err)
+			}
+		})
+	}
+	t.Run("is unavailable where the file can't be made, and names it", func(t *testing.T) {
+		taken := filepath.Join(t.TempDir(), "taken.db")
+		if err := os.Mkdir(taken, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_, err := database.Open(t.Context(), "sqlite:"+taken, database.Options{})
+		if !errors.Is(err, database.ErrUnavailable) || !strings.Contains(err.Error(), taken) {
+			t.Fatalf("got %v", err)
+		}
+	})
 }

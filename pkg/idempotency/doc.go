@@ -17,8 +17,24 @@
 // effect is outside the database is only accepted there (state queued) and settled later ([Executor.Settle]); no call leaves
 // inside a transaction.
 //
+// The way of one attempt through the files, from [Executor.Do]:
+//
+//	executor.go     what is asked and answered; run again what lost a race, look for a lost COMMIT
+//	key.go          what a key is
+//	fingerprint.go  what a command is
+//	wait.go         duplicates in this process wait; what was lately seen is read first
+//	attempt.go      one transaction: claim, apply, answer, events; or what the claim was lost against
+//	claim.go        the statements
+//	operation.go    the row, its answer, ids
+//	state.go        the one table of what may follow what
+//	event.go        what is told about it
+//	settle.go       following operations, and answers that come later
+//	read.go         reading operations
+//
 // What it refuses to do: run anything without a key or a database, run twice because a response has expired, answer one caller
 // with another's result from memory, or guess what a lost COMMIT did.
 //
-// It needs the standard library, gorm, a JSON canonicaliser and package database beside it; copy the two together.
+// It needs the standard library, gorm, a JSON encoder that canonicalises, package database beside it (not its dbtest and
+// pgserver), and the tables of migrations/{postgres,sqlite}/shared, which are called operations and events. Package idemhttp is
+// its edge for echo, with problem.
 package idempotency

@@ -38,7 +38,7 @@ type Executor struct {
 	seen    recent
 }
 
-// New makes an Executor over a database that has the tables of migrations/shared.
+// New makes an Executor over a database that has the tables of migrations.Shared.
 func New(db *database.DB, options Options) *Executor {
 	if options.WaitBudget == 0 {
 		options.WaitBudget = 2 * time.Second

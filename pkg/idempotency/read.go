@@ -17,7 +17,7 @@ func (x *Executor) ByKey(ctx context.Context, account string, key Key) (Operatio
 	if err == nil && !found {
 		err = ErrNotFound
 	}
-	return op, database.Classify(err)
+	return x.told(op), database.Classify(err)
 }
 
 // ByID reads one operation.
@@ -30,7 +30,7 @@ func (x *Executor) ByID(ctx context.Context, account, id string) (Operation, err
 	case len(rows) == 0:
 		return Operation{}, ErrNotFound
 	}
-	return rows[0], nil
+	return x.told(rows[0]), nil
 }
 
 // List reads up to limit operations of an account, newest first, that are older than the operation named before (empty: all).
@@ -43,5 +43,17 @@ func (x *Executor) List(ctx context.Context, account, before string, limit int) 
 	if err := query.Order("id DESC").Limit(limit).Find(&rows).Error; err != nil {
 		return nil, database.Classify(fmt.Errorf("list operations: %w", err))
 	}
+	for i := range rows {
+		rows[i] = x.told(rows[i])
+	}
 	return rows, nil
+}
+
+// told is an operation as it is shown: what is past its retention is not given any more, whether or not it was dropped.
+func (x *Executor) told(op Operation) Operation {
+	if op.expired(x.db.Now(), x.options.ResponseRetention) && op.ResponseExpiredAt == nil {
+		end := op.CompletedAt.Add(x.options.ResponseRetention)
+		op.ResponseExpiredAt, op.ResponseBody = &end, nil
+	}
+	return op
 }

@@ -9,8 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/einmal/einmal/pkg/database"
-	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
 	"github.com/einmal/einmal/pkg/problem"
 )
 
@@ -54,25 +53,14 @@ func problemOf(err error, safe bool) (p *problem.Problem, deliberate bool) {
 	var chosen *problem.Problem
 	var routing *echo.HTTPError
 	var size *http.MaxBytesError
-	switch {
-	case errors.As(err, &chosen):
+	if errors.As(err, &chosen) {
 		p := *chosen // the caller's may be shared
 		return &p, true
-
-	case errors.Is(err, database.ErrCommitUnknown): // before the others: it may wrap why the connection was lost
-		p := problem.New(problem.StoreUnavailable, "The answer to a commit was lost, so the work may or may not be done.")
-		p.Effect = problem.EffectUnknown
+	}
+	if p, ok := idemhttp.StoreProblem(err); ok {
 		return p, false
-
-	case errors.Is(err, idempotency.ErrFingerprintVersion):
-		return problem.New(problem.FingerprintVersionUnknown, "A newer release has stored this key; nothing was done."), false
-
-	case errors.Is(err, database.ErrUnavailable):
-		return problem.New(problem.StoreUnavailable, "The database cannot be reached; nothing was done."), false
-
-	case errors.Is(err, database.ErrBusy), errors.Is(err, database.ErrSerialization):
-		return problem.New(problem.StoreUnavailable, "The database is too busy; nothing was done."), false
-
+	}
+	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return uncertain(problem.New(problem.StoreUnavailable, "The work did not end in time."), safe), false
 

@@ -287,6 +287,14 @@ func TestAnAnswerPastItsRetention(t *testing.T) {
 		}
 		t.Run("is gone, and the work is not done again", gone)
 
+		t.Run("is not given by its operation either", func(t *testing.T) {
+			var op operation
+			s.get(t, "/v1/operations", key("done")).Decode(t, &op)
+			if strings.Contains(string(op.Response), "body") || op.ResponseExpiredAt != "2026-01-01T01:00:00.000000Z" {
+				t.Errorf("the operation: %+v", op)
+			}
+		})
+
 		t.Run("is gone when it has been dropped, too", func(t *testing.T) {
 			drop := "UPDATE operations SET response_body = NULL, response_expired_at = ?"
 			if err := s.db.Read(t.Context()).Exec(drop, clock).Error; err != nil {

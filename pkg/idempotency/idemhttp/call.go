@@ -60,6 +60,7 @@ func Begin(c echo.Context, caller Caller) (*Call, error) {
 		return nil, err
 	}
 	call.agentRun, call.wrong = agentRun(r)
+	call.wrong = append(call.wrong, noQuery(r)...)
 	return call, nil
 }
 
@@ -77,7 +78,7 @@ func (c *Call) Request(operationType string, command any) idempotency.Request {
 }
 
 // Decode reads the body into a command, strictly, and validates it. Its errors are *problem.Problem: 400 malformed-body, or 422
-// validation-failed with everything that is wrong, Agent-Run-Id included.
+// validation-failed with everything that is wrong, Agent-Run-Id and query parameters (there are none on a write) included.
 func (c *Call) Decode(command Command) error { return decode(c.body, command, c.wrong...) }
 
 func key(r *http.Request) (idempotency.Key, error) {
@@ -110,6 +111,15 @@ func agentRun(r *http.Request) (string, []problem.Violation) {
 			"the header %s is one value of 1 to %d visible ASCII characters without spaces, or absent", HeaderAgentRun, maxAgentRun)}}
 	}
 	return lines[0], nil
+}
+
+// noQuery refuses query parameters: a write says all it means in its path and body, and what is not fingerprinted must not look as
+// if it counted.
+func noQuery(r *http.Request) []problem.Violation {
+	if r.URL.RawQuery == "" && !r.URL.ForceQuery {
+		return nil
+	}
+	return []problem.Violation{{Pointer: "?", Detail: "a write has no query parameters; what it means stands in its path and body"}}
 }
 
 func readBody(r *http.Request) ([]byte, error) {

@@ -153,3 +153,17 @@ func TestAgentRunId(t *testing.T) {
 		}
 	})
 }
+
+func TestQueryOfAWrite(t *testing.T) {
+	s := start(t, database.SQLite)
+	for _, query := range []string{"?notify=1", "?", "?%zz"} {
+		t.Run("is refused, since it would count for nothing: "+query, func(t *testing.T) {
+			a := s.As("demo-agent").Send(t, "POST", "/v1/things"+query, thing, key("q"))
+			p := expect(t, query, a, 422, problem.ValidationFailed)
+			if len(p.Errors) != 1 || p.Errors[0].Pointer != "?" {
+				t.Errorf("%+v", p.Errors)
+			}
+			s.keepsNothing(t)
+		})
+	}
+}

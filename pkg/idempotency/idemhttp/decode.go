@@ -16,8 +16,10 @@ import (
 	"github.com/einmal/einmal/pkg/problem"
 )
 
-// Command is what a body is decoded into: a pointer to a struct whose fields have json tags. It is made with the defaults in it,
-// so that an absent member and its default are one command.
+// Command is what a body is decoded into: a pointer to a struct. Its members are the fields with a json tag; fields without one,
+// and those of embedded structs, are none. They are text, booleans, integers (numbers are whole: an amount is text), structs,
+// pointers, slices and maps of these, or read themselves from text. It is made with the defaults in it, so that an absent member
+// and its default are one command.
 type Command interface {
 	// Validate returns everything that is wrong with the command, with JSON pointers.
 	Validate() []problem.Violation
@@ -131,7 +133,7 @@ func (d *decoder) value(raw jsontext.Value, v reflect.Value, at jsontext.Pointer
 		d.violate(at, "must be a text in quotation marks")
 	case v.Kind() == reflect.Bool && kind != 't' && kind != 'f':
 		d.violate(at, "must be true or false")
-	case v.CanInt() && kind != '0':
+	case (v.CanInt() || v.CanUint()) && kind != '0':
 		d.violate(at, "must be a number")
 	case !isText && (v.Kind() == reflect.Struct || v.Kind() == reflect.Map) && kind != '{':
 		d.violate(at, "must be an object")

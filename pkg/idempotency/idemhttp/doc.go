@@ -22,4 +22,7 @@
 //
 // Errors are *problem.Problem or wrap the sentinels of packages idempotency and database; the server's error handler answers
 // them.
+//
+// Answers point to GET /v1/operations/:id ([Operations]) and to the page of each problem, GET /problems/:code
+// (problem.Page): mount both. [StoreProblem] is for the error handler of an application that does not use package server.
 package idemhttp

@@ -115,8 +115,8 @@ func Example() {
 	// 201 replayed {"number":1,"text":"hello"}
 }
 
-// application is an echo application with a database. What it needs beside its routes, once: the tables of migrations/shared, and
-// an error handler that answers problems.
+// application is an echo application with a database. What it needs beside its routes, once: the shared tables, and an error
+// handler that answers problems.
 func application() (app *echo.Echo, db *database.DB, closeAll func()) {
 	dir, err := os.MkdirTemp("", "notes-")
 	if err != nil {
@@ -126,7 +126,7 @@ func application() (app *echo.Echo, db *database.DB, closeAll func()) {
 	if err != nil {
 		panic(err)
 	}
-	if err := migrations.Up(context.Background(), db, "tickets"); err != nil {
+	if err := migrations.Up(context.Background(), db, migrations.Shared); err != nil {
 		panic(err)
 	}
 	if _, err := db.SQL().ExecContext(context.Background(), "CREATE TABLE notes (number integer PRIMARY KEY, text text)"); err != nil {
@@ -134,7 +134,8 @@ func application() (app *echo.Echo, db *database.DB, closeAll func()) {
 	}
 	app = echo.New()
 	app.HTTPErrorHandler = func(err error, c echo.Context) {
-		if p := (*problem.Problem)(nil); errors.As(err, &p) {
+		p, ok := idemhttp.StoreProblem(err)
+		if ok || errors.As(err, &p) {
 			p.Write(c.Response())
 			return
 		}

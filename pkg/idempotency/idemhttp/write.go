@@ -52,11 +52,11 @@ func Write(c echo.Context, result idempotency.Result) error {
 		return p
 	case idempotency.OutcomeConflict:
 		return about(op, problem.New(problem.IdempotencyKeyReused,
-			"This key belongs to another command. If this is a new action, send it with a new key; if it is a retry, send exactly what was sent first."))
+			"This key belongs to another command, and nothing was done. If this is a retry, its content has changed since it was first sent: find out why before anything is sent again."))
 	case idempotency.OutcomeExpired:
 		p := problem.New(problem.IdempotencyKeyExpired,
-			"The operation of this key has ended, and its answer is no longer kept. It is not executed again; read the resource instead.")
-		p.Effect = problem.Effect(op.State.Effect()) // how it ended is still known
+			"The operation of this key has ended, and its answer is not given any more. It is not executed again; operation_state says how it ended.")
+		p.Effect, p.NextAction = problem.Effect(op.State.Effect()), problem.NextStop // how it ended is still known
 		return about(op, p)
 	}
 	return fmt.Errorf("write result: no answer for outcome %q", result.Outcome)

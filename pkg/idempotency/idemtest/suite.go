@@ -16,7 +16,7 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
-// Fresh makes an empty database with the tables of migrations/shared, which vanishes with the test.
+// Fresh makes an empty database with the tables of migrations.Shared, which vanishes with the test.
 type Fresh func(t testing.TB) Connect
 
 // Connect opens a pool on that database and closes it with the test. Each is like the pool of another replica.
