@@ -139,6 +139,11 @@ func (c *pgConn) meet(trap *CommitTrap) bool {
 		c.cut()
 		c.proxy.spring(trap)
 		return false
+	case CutUnderWay:
+		reset(c.client)
+		c.proxy.spring(trap)
+		<-trap.released
+		return true
 	case CutAfterCommit, LoseServerAtCommit:
 		c.mu.Lock()
 		c.losing = trap // backend does the rest

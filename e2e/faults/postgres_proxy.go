@@ -18,6 +18,7 @@ const (
 	CutAfterCommit                            // PostgreSQL commits; the connection is cut before it can say so
 	LoseServerAtCommit                        // PostgreSQL commits; from then on nobody reaches it, until Accept
 	HoldCommit                                // the COMMIT is held back until Release, with its transaction open and idle
+	CutUnderWay                               // the connection is cut for the service alone; the COMMIT reaches PostgreSQL at Release
 )
 
 // PostgresProxy passes on what a service and its PostgreSQL say to each other, and can do something to a COMMIT. It understands as much of
