@@ -3,7 +3,10 @@ package database_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	neturl "net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -170,4 +173,47 @@ func TestALockIsAwaitedNoLongerThanTheContextLasts(t *testing.T) {
 			t.Errorf("the next transaction: %v", err)
 		}
 	})
+}
+
+// A database that refuses is unavailable, for whichever reason: nothing was done, and nothing unforeseen has happened.
+func TestADatabaseThatRefuses(t *testing.T) {
+	for name, refuse := range map[string]string{
+		"connections":           "ALTER DATABASE %s ALLOW_CONNECTIONS false",
+		"writes":                "ALTER DATABASE %s SET default_transaction_read_only = on",
+		"because it is renamed": "ALTER DATABASE %[1]s RENAME TO %[1]s_gone",
+	} {
+		t.Run(name+" is unavailable, and a ping says so", func(t *testing.T) {
+			url := dbtest.URL(t, database.Postgres)
+			u, err := neturl.Parse(url)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := strings.TrimPrefix(u.Path, "/")
+			u.Path = "/postgres"
+			db, admin := dbtest.Connect(t, url, database.Options{}), dbtest.Connect(t, u.String(), database.Options{})
+			end := fmt.Sprintf("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%s'", target)
+			if strings.Contains(refuse, "RENAME") {
+				defer func() { // so that it can be dropped by its name
+					exec(t, admin, strings.ReplaceAll(end, target, target+"_gone"))
+					exec(t, admin, fmt.Sprintf("ALTER DATABASE %[1]s_gone RENAME TO %[1]s", target))
+				}()
+			}
+			if name == "because it is renamed" {
+				exec(t, admin, end)
+			}
+			exec(t, admin, fmt.Sprintf(refuse, target))
+			exec(t, admin, end)
+			write := func() error {
+				return db.InTx(t.Context(), func(tx database.Tx) error { return tx.Exec(insertEvent, "1", tx.Now).Error })
+			}
+			for range 3 { // the first may meet a connection that has died
+				if err := write(); !errors.Is(err, database.ErrUnavailable) {
+					t.Errorf("a write: %v, want ErrUnavailable", err)
+				}
+			}
+			if err := db.Ping(t.Context()); !errors.Is(err, database.ErrUnavailable) {
+				t.Errorf("a ping: %v, want ErrUnavailable", err)
+			}
+		})
+	}
 }

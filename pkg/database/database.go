@@ -52,6 +52,9 @@ type DB struct {
 
 // Open connects to url, which is "postgres://…" or "sqlite:PATH", and measures the database's clock. It fails with an error
 // that wraps ErrUnavailable when the database can't be reached. It does not migrate.
+//
+// Behind a pooler that hands out connections per transaction (PgBouncer before 1.21), add ?default_query_exec_mode=exec: prepared
+// statements belong to a session, and there is none.
 func Open(ctx context.Context, url string, opts Options) (*DB, error) {
 	if opts.LockTimeout == 0 {
 		opts.LockTimeout = 2 * time.Second
@@ -87,10 +90,18 @@ func (db *DB) SQL() *sql.DB { return db.pool }
 // Now is the database's clock, UTC, in whole microseconds (what PostgreSQL keeps).
 func (db *DB) Now() time.Time { return db.clock.now() }
 
-// Ping reports, wrapping ErrUnavailable or ErrBusy, whether the database answers a query.
+// Ping reports, wrapping ErrUnavailable or ErrBusy, whether the database answers a query, and would take a write.
 func (db *DB) Ping(ctx context.Context) error {
-	var one int
-	return classify(db.pool.QueryRowContext(ctx, "SELECT 1").Scan(&one))
+	if db.kind == SQLite {
+		var one int
+		return classify(db.pool.QueryRowContext(ctx, "SELECT 1").Scan(&one))
+	}
+	var readOnly bool
+	err := db.pool.QueryRowContext(ctx, "SELECT current_setting('transaction_read_only')::boolean").Scan(&readOnly)
+	if err == nil && readOnly {
+		err = fmt.Errorf("%w: it takes no writes; is it a standby?", ErrUnavailable)
+	}
+	return classify(err)
 }
 
 // Read is for reads outside a transaction. Errors are as the driver gives them; see [Classify].

@@ -40,8 +40,11 @@ const (
 	pgDeadlockDetected      = "40P01"
 	pgLockNotAvailable      = "55P03"
 	pgIdleInTransaction     = "25P03"
-	pgClassConnection       = "08" // connection exceptions
-	pgClassOperator         = "57" // administrator shutdown, crash shutdown, cannot connect now
+	pgReadOnly              = "25006" // a standby, or a server that was made one: writes belong elsewhere now
+	pgDuplicateStatement    = "42P05" // a transaction pooler gave us a session in which another has prepared,
+	pgUndefinedStatement    = "26000" // or one in which we have not; see Open
+	pgClassConnection       = "08"    // connection exceptions
+	pgClassOperator         = "57"    // administrator shutdown, crash shutdown, cannot connect now
 	pgQueryCanceled         = "57014"
 	pgClassInsufficientDisk = "53"
 )
@@ -56,10 +59,10 @@ func classify(err error) error {
 	var connect *pgconn.ConnectError
 	var lite *sqlite.Error
 	switch {
+	case errors.As(err, &connect): // whatever refused it: also a wrong password, a database that is gone, a server that did not answer in time
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case errors.As(err, &pg):
 		return classifyPostgres(err, pg.Code)
-	case errors.As(err, &connect): // also when what ended was a context: the server did not answer in time
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case errors.As(err, &lite):
 		return classifySQLite(err, lite.Code())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -76,6 +79,8 @@ func classifyPostgres(err error, code string) error {
 		return fmt.Errorf("%w: %w", ErrSerialization, err)
 	case code == pgLockNotAvailable, code == pgQueryCanceled:
 		return fmt.Errorf("%w: %w", ErrBusy, err)
+	case code == pgReadOnly, code == pgDuplicateStatement, code == pgUndefinedStatement:
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	case code == pgIdleInTransaction, code[:2] == pgClassConnection, code[:2] == pgClassOperator, code[:2] == pgClassInsufficientDisk:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}

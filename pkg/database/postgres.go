@@ -26,17 +26,10 @@ func openPostgres(url string, opts Options) (*DB, error) {
 		opts.MaxConns = 16
 	}
 	config.ConnectTimeout = connectTimeout
-	for name, value := range map[string]string{
-		"application_name":                    "einmal",
-		"timezone":                            "UTC",
-		"lock_timeout":                        strconv.FormatInt(opts.LockTimeout.Milliseconds(), 10),
-		"idle_in_transaction_session_timeout": strconv.FormatInt(idleInTransaction.Milliseconds(), 10),
-		"synchronous_commit":                  "on", // a claim, a take or a settle that a crash forgets would be run again
-	} {
-		if _, set := config.RuntimeParams[name]; !set {
-			config.RuntimeParams[name] = value
-		}
+	if _, set := config.RuntimeParams["application_name"]; !set {
+		config.RuntimeParams["application_name"] = "einmal"
 	}
+	begin := settings(config.RuntimeParams, opts.LockTimeout)
 	pool := stdlib.OpenDB(*config, stdlib.OptionAfterConnect(readTimesInUTC))
 	pool.SetMaxOpenConns(opts.MaxConns)
 	pool.SetMaxIdleConns(opts.MaxConns) // fewer (database/sql keeps 2) means connecting anew under load: a quarter of the throughput
@@ -48,7 +41,7 @@ func openPostgres(url string, opts Options) (*DB, error) {
 	db := &DB{kind: Postgres, gorm: g, pool: pool}
 	db.begin = func(ctx context.Context) (transaction, error) {
 		conn, err := pool.Conn(ctx)
-		return &postgresTx{conn: conn}, err
+		return &postgresTx{conn: conn, settings: begin}, err
 	}
 	return db, nil
 }
@@ -64,9 +57,10 @@ func readTimesInUTC(_ context.Context, conn *pgx.Conn) error {
 // postgresTx is a transaction that saves round trips: BEGIN leaves with the first statement, and what was queued leaves with
 // COMMIT. It speaks to pgx below database/sql for those two batches only.
 type postgresTx struct {
-	conn  *sql.Conn
-	begun bool
-	last  []statement
+	conn     *sql.Conn
+	settings statement
+	begun    bool
+	last     []statement
 }
 
 type statement struct {
@@ -74,11 +68,35 @@ type statement struct {
 	args  []any
 }
 
+// begin is how a transaction begins: with settings of its own, which leave in the same round trip. Settings of the session would
+// get lost behind a transaction pooler, or reach somebody else's transactions.
+func (t *postgresTx) begin() []statement { return []statement{{query: "begin"}, t.settings} }
+
+// settings bounds the waits of a transaction, and its idleness, unless the URL has bounds of its own. It also insists that COMMIT
+// waits for the disk (and for standbys, if the server is told to): a claim, a take or a settle that a crash forgets would be run
+// again.
+func settings(url map[string]string, lockTimeout time.Duration) statement {
+	bound := func(name string, d time.Duration) string {
+		value, set := url[name]
+		if !set {
+			return strconv.FormatInt(d.Milliseconds(), 10)
+		}
+		delete(url, name) // it is said in each transaction
+		return value
+	}
+	return statement{
+		query: `SELECT set_config('lock_timeout', $1, true), set_config('idle_in_transaction_session_timeout', $2, true),
+			set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN 'on'
+				ELSE current_setting('synchronous_commit') END, true)`,
+		args: []any{bound("lock_timeout", lockTimeout), bound("idle_in_transaction_session_timeout", idleInTransaction)},
+	}
+}
+
 func (t *postgresTx) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	if t.begun {
 		return t.conn.ExecContext(ctx, query, args...)
 	}
-	affected, err := t.send(ctx, statement{query: "begin"}, statement{query, args})
+	affected, err := t.send(ctx, append(t.begin(), statement{query, args})...)
 	return driver.RowsAffected(affected), err
 }
 
@@ -109,7 +127,7 @@ func (t *postgresTx) commit(ctx context.Context) error {
 	}
 	batch := t.last
 	if !t.begun {
-		batch = append([]statement{{query: "begin"}}, batch...)
+		batch = append(t.begin(), batch...)
 	}
 	_, err := t.send(ctx, append(batch, statement{query: "commit"})...)
 	if err != nil && t.begun {
@@ -147,7 +165,7 @@ func (t *postgresTx) ensureBegun(ctx context.Context) error {
 	if t.begun {
 		return nil
 	}
-	_, err := t.send(ctx, statement{query: "begin"})
+	_, err := t.send(ctx, t.begin()...)
 	return err
 }
 

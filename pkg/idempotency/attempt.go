@@ -15,6 +15,7 @@ type attempt struct {
 	fingerprint Fingerprint
 	id          string // att_…
 	operation   Operation
+	flight      *flight // nil while another attempt is the flight
 }
 
 func (x *Executor) newAttempt(req Request) (*attempt, error) {
@@ -63,6 +64,7 @@ func (x *Executor) transact(ctx context.Context, a *attempt, apply Apply, doubtf
 			}
 			return errLost
 		}
+		a.flight.win()
 		answer, err := apply(tx, op)
 		if err != nil {
 			return err
@@ -100,8 +102,9 @@ func (x *Executor) lost(tx database.Tx, a *attempt, doubtful bool) (Result, erro
 
 // lookUp answers an attempt from a committed operation, with one read. It decides nothing when there is none.
 func (x *Executor) lookUp(ctx context.Context, a *attempt) (result Result, found bool, err error) {
-	// The caller may have all the time in the world, and a database that has gone silent as well.
-	ctx, cancel := context.WithTimeout(ctx, x.options.WorkTimeout)
+	// Bounded by us alone: a database that has gone silent has all the time in the world, and a caller that has closed its side of
+	// the connection still reads the answer.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), x.options.WorkTimeout)
 	defer cancel()
 	op, found, err := find(x.db.Read(ctx), a.identity)
 	if err != nil || !found {

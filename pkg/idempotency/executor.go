@@ -129,6 +129,13 @@ const (
 	// in a row.
 	racePause = 10 * time.Millisecond
 
+	// maxLost bounds how often an attempt runs again after its connection was lost: nothing was committed, and the next connection
+	// of the pool may be as dead as this one after a restart of the database. The pauses come to 0.6 s together. Where connecting
+	// itself takes longer than lostPatience there is nothing to wait for.
+	maxLost      = 4
+	lostPause    = 10 * time.Millisecond
+	lostPatience = time.Second
+
 	// maxGone bounds how often a lost claim is tried again because what it lost against is not there. Once is enough to tell
 	// a claim that has just been rolled back from one that is open in another process.
 	maxGone = 1
@@ -137,13 +144,25 @@ const (
 // Do makes one attempt at an operation. The claim is first in its transaction, before anything that apply writes.
 //
 // The work does not end with ctx, only waiting for another attempt does: a caller that hangs up leaves either nothing or all of
-// it. Errors wrap the sentinels of package database (ErrCommitUnknown: the operation may have been executed; all others: it has
-// not been, by this attempt) or ErrFingerprintVersion, or are apply's own.
+// it. Errors wrap the sentinels of package database (ErrCommitUnknown: the operation may have been executed, by this attempt or by
+// an earlier one that this process knows of; all others: it has not been, by this attempt) or ErrFingerprintVersion, or are apply's
+// own.
 func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, error) {
 	a, err := x.newAttempt(req)
 	if err != nil {
 		return Result{}, err
 	}
+	result, err := x.do(ctx, a, apply)
+	switch {
+	case errors.Is(err, database.ErrCommitUnknown):
+		x.seen.add(a.identity) // a later attempt must not say that nothing was done
+	case isStoreError(err) && x.seen.has(a.identity):
+		return Result{}, fmt.Errorf("an earlier attempt may have executed it: %w: %w", database.ErrCommitUnknown, err)
+	}
+	return result, err
+}
+
+func (x *Executor) do(ctx context.Context, a *attempt, apply Apply) (Result, error) {
 	budget := time.NewTimer(x.options.WaitBudget)
 	defer budget.Stop()
 
@@ -159,13 +178,14 @@ func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, er
 		if mine {
 			return x.fly(ctx, a, apply)
 		}
-		if first.fingerprint != a.fingerprint {
-			// The first attempt may yet roll back; but a key that names two commands at once is a fault of its caller whatever
-			// becomes of them.
-			return x.met(ctx, a, OutcomeConflict, Operation{}), nil
+		conflict := first.won // a key that names two commands at once is a fault of its caller, whatever becomes of them
+		if first.fingerprint == a.fingerprint {
+			conflict = nil
 		}
 		// A waiter is woken, never answered: it makes its own attempt (PROTOCOL rule 11).
 		select {
+		case <-conflict:
+			return x.met(ctx, a, OutcomeConflict, Operation{}), nil
 		case <-first.done:
 		case <-ctx.Done():
 			return Result{}, fmt.Errorf("wait for the first attempt: %w", database.Classify(ctx.Err()))
@@ -199,7 +219,7 @@ func (x *Executor) fly(ctx context.Context, a *attempt, apply Apply) (Result, er
 
 // execute runs the transaction of an attempt until its outcome is known, or can't be.
 func (x *Executor) execute(ctx context.Context, a *attempt, apply Apply) (Result, error) {
-	races, gone, doubtful := 0, 0, false
+	began, races, gone, lost, doubtful := time.Now(), 0, 0, 0, false
 	for {
 		result, err := x.transact(ctx, a, apply, doubtful)
 		switch {
@@ -209,7 +229,10 @@ func (x *Executor) execute(ctx context.Context, a *attempt, apply Apply) (Result
 		case errors.Is(err, database.ErrSerialization) && races < maxRaces:
 			races++
 			pause(ctx, racePause)
-		case errors.Is(err, errClaimGone) && gone < maxGone:
+		case errors.Is(err, database.ErrUnavailable) && lost < maxLost && time.Since(began) < lostPatience:
+			lost++
+			pause(ctx, lostPause<<lost)
+		case errors.Is(err, errClaimGone) && gone < maxGone && !errors.Is(err, database.ErrBusy): // that one has waited long enough
 			gone++
 		case doubtful && (errors.Is(err, errClaimGone) || isStoreError(err)):
 			return Result{}, fmt.Errorf("look for the lost COMMIT: %w: %w", database.ErrCommitUnknown, err)

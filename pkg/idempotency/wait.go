@@ -17,8 +17,13 @@ type flights struct {
 // flight is the one attempt of an operation that may open a transaction.
 type flight struct {
 	fingerprint Fingerprint
+	won         chan struct{} // closed when it has inserted the claim: until then another process's command may be the first
 	done        chan struct{} // closed when it has ended, however it ended
+	winning     sync.Once
 }
+
+// win says that the flight has inserted the claim.
+func (f *flight) win() { f.winning.Do(func() { close(f.won) }) }
 
 // enter makes a the flight of its operation, or returns the one there is.
 func (f *flights) enter(a *attempt) (first *flight, mine bool) {
@@ -30,7 +35,8 @@ func (f *flights) enter(a *attempt) (first *flight, mine bool) {
 	if f.open == nil {
 		f.open = map[identity]*flight{}
 	}
-	first = &flight{fingerprint: a.fingerprint, done: make(chan struct{})}
+	first = &flight{fingerprint: a.fingerprint, won: make(chan struct{}), done: make(chan struct{})}
+	a.flight = first
 	f.open[a.identity] = first
 	return first, true
 }

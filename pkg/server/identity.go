@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Principal is who makes a request: a name, the account it acts for, and what it may do there.
@@ -113,6 +114,9 @@ func parseIdentity(line string) (digest [sha256.Size]byte, p Principal, err erro
 	}
 	if n, err := hex.Decode(digest[:], []byte(fields[0])[:min(len(fields[0]), 2*sha256.Size)]); err != nil || n != sha256.Size || len(fields[0]) != 2*sha256.Size {
 		return digest, p, errors.New("the first field is not the 64 hexadecimal digits of a SHA-256 (printf %s TOKEN | sha256sum)")
+	}
+	if !utf8.ValidString(line) {
+		return digest, p, errors.New("it is not UTF-8")
 	}
 	p = Principal{Name: fields[1], Account: fields[2]}
 	for _, name := range strings.Split(fields[3], ",") {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -37,6 +38,9 @@ func RequestID(c echo.Context) string {
 	return requestOf(c).id
 }
 
+// readDeadline bounds a read: what takes longer is not slow but stuck, and callers commonly give up soon after.
+const readDeadline = 5 * time.Second
+
 // observe is the outermost layer: whatever happens inside, the request gets one answer, one log line and one count.
 func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -48,6 +52,14 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		c.Set(requestKey, r)
 		c.Response().Header().Set(echo.HeaderXRequestID, r.id)
 		c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+
+		if isSafe(c.Request().Method) {
+			// A read ends soon, and by our clock: a database that has gone silent must not hold connections, and a caller that has
+			// closed its side of the connection, which net/http takes for a departure, still reads the answer.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), readDeadline)
+			defer cancel()
+			c.SetRequest(c.Request().WithContext(ctx))
+		}
 
 		err := protect(next, c)
 		begun := c.Response().Committed

@@ -72,9 +72,8 @@ func (a api) listTickets(c echo.Context) error {
 	if err := query.Err(); err != nil {
 		return err
 	}
-	tickets, err := a.store.list(c.Request().Context(), caller(c).Account, f, page.Before, page.Limit+1)
-	if err != nil {
-		return err
+	fetch := func(before string, limit int) ([]Ticket, error) {
+		return a.store.list(c.Request().Context(), caller(c).Account, f, before, limit)
 	}
-	return idemhttp.WritePage(c, page, tickets, func(t Ticket) (string, any) { return t.ID, t.resource() })
+	return idemhttp.WritePage(c, page, fetch, func(t Ticket) (string, any) { return t.ID, t.resource() })
 }

@@ -106,6 +106,9 @@ func (o Operations) List(c echo.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := ReadQuery(c).Err(); err != nil { // there is one operation: nothing to page through
+			return err
+		}
 		return o.one(c)(o.Executor.ByKey(ctx, account, key))
 	}
 	query := ReadQuery(c)
@@ -113,11 +116,10 @@ func (o Operations) List(c echo.Context) error {
 	if err := query.Err(); err != nil {
 		return err
 	}
-	ops, err := o.Executor.List(ctx, account, page.Before, page.Limit+1)
-	if err != nil {
-		return err
+	fetch := func(before string, limit int) ([]idempotency.Operation, error) {
+		return o.Executor.List(ctx, account, before, limit)
 	}
-	return WritePage(c, page, ops, func(op idempotency.Operation) (string, any) { return op.ID, newOperation(op) })
+	return WritePage(c, page, fetch, func(op idempotency.Operation) (string, any) { return op.ID, newOperation(op) })
 }
 
 func (o Operations) one(c echo.Context) func(idempotency.Operation, error) error {

@@ -23,27 +23,42 @@ const (
 	maxPage = 4 << 20
 )
 
-// WritePage answers with a page of rows that were read with a limit of page.Limit+1: the one too many says that there is more. A
-// page ends before its limit where it would grow beyond a few megabytes; its cursor goes on from there.
-func WritePage[R any](c echo.Context, page Page, rows []R, item func(R) (id string, resource any)) error {
+// firstRows is how many rows a page begins with, before it is known how large they are.
+const firstRows = 16
+
+// WritePage answers with a page of what fetch reads: up to limit rows, newest first, that come after the one named before. It is
+// asked for a few, and then for as many as the page still has room for, so that memory holds a page and not two hundred rows at
+// their limits. A page ends before its limit where it would grow beyond a few megabytes; its cursor goes on from there.
+func WritePage[R any](c echo.Context, page Page, fetch func(before string, limit int) ([]R, error), item func(R) (id string, resource any)) error {
 	list := struct {
 		Items      []jsontext.Value `json:"items"`
 		NextCursor string           `json:"next_cursor,omitzero"`
 	}{Items: []jsontext.Value{}}
-	size, last := 0, ""
-	for i, row := range rows {
-		id, resource := item(row)
-		body, err := Marshal(resource)
+	size, last, want := 0, page.Before, firstRows
+	for {
+		want = min(want, page.Limit+1-len(list.Items)) // the one too many says that there is more
+		rows, err := fetch(last, want)
 		if err != nil {
 			return err
 		}
-		if size += len(body); i == page.Limit || i > 0 && size > maxPage {
-			list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(last))
-			break
+		for _, row := range rows {
+			id, resource := item(row)
+			body, err := Marshal(resource)
+			if err != nil {
+				return err
+			}
+			if size += len(body); len(list.Items) == page.Limit || len(list.Items) > 0 && size > maxPage {
+				list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(last))
+				return writeJSON(c, http.StatusOK, list)
+			}
+			list.Items, last = append(list.Items, body), id
 		}
-		list.Items, last = append(list.Items, body), id
+		if len(rows) < want {
+			return writeJSON(c, http.StatusOK, list)
+		}
+		average := size/len(list.Items) + 1
+		want = (maxPage-size)/average + 1
 	}
-	return writeJSON(c, http.StatusOK, list)
 }
 
 // readCursor is the id that WritePage put into a cursor.

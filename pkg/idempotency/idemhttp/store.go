@@ -13,7 +13,7 @@ import (
 func StoreProblem(err error) (*problem.Problem, bool) {
 	switch {
 	case errors.Is(err, database.ErrCommitUnknown): // before the others: it may wrap why the connection was lost
-		p := problem.New(problem.StoreUnavailable, "The answer to a commit was lost, so the work may or may not be done. The same request with the same key finds out.")
+		p := problem.New(problem.StoreUnavailable, "The work may or may not be done: the database is out of reach after a commit of this key. The same request with the same key finds out.")
 		p.Effect = problem.EffectUnknown
 		return p, true
 	case errors.Is(err, idempotency.ErrFingerprintVersion):
