@@ -69,6 +69,7 @@ func insert(db *gorm.DB, events []idempotency.Event) error {
 			AccountID: e.Account, ID: idempotency.NewID("evt", e.At), Type: string(e.Type), At: e.At,
 			Principal: e.Principal, AgentRun: e.AgentRun, RequestID: e.RequestID, OperationID: e.OperationID, AttemptID: e.AttemptID,
 			KeyHash: e.KeyHash, Fingerprint: string(e.Fingerprint), Route: e.Route,
+			EffectKey: e.EffectKey, Reference: e.Reference,
 			FromState: string(e.From), ToState: string(e.To),
 		}
 	}

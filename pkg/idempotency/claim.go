@@ -38,10 +38,10 @@ func insertClaim(tx database.Tx, op Operation, wait bool) (won bool, err error) 
 	}
 	insert := tx.Exec(`INSERT INTO operations (account_id, idempotency_key, id, type, state, fingerprint, route, principal, agent_run, request_id,
 			resource_type, resource_id, resource_href, response_status, response_location, created_at, updated_at)
-		SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '', '', '', 0, '', ?, ?
+		SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, '', ?, ?
 		WHERE ? ON CONFLICT (account_id, idempotency_key) DO NOTHING`,
 		op.AccountID, op.IdempotencyKey, op.ID, op.Type, op.State, op.Fingerprint, op.Route, op.Principal, op.AgentRun, op.RequestID,
-		op.CreatedAt, op.UpdatedAt, free)
+		op.Resource.Type, op.Resource.ID, op.Resource.Href, op.CreatedAt, op.UpdatedAt, free)
 	err = database.Classify(insert.Error)
 	if errors.Is(err, database.ErrBusy) && !wait && !errors.Is(err, context.DeadlineExceeded) {
 		// Somebody holds the row without the try-lock: an attempt that looks for its lost COMMIT.
@@ -68,13 +68,13 @@ func finishClaim(tx database.Tx, op *Operation, answer Answer) error {
 	return nil
 }
 
-// writeAnswer writes state and answer of an operation whose row is in state from; its RowsAffected says whether it was. Key and id
-// name the same row: with both, PostgreSQL finds it by whichever unique index it takes. On a table without statistics, and so in a
-// service's first minute, it takes the other one, and would read all rows of the account.
-func writeAnswer(db *gorm.DB, op Operation, from State) *gorm.DB {
+// writeAnswer writes state and answer of an operation whose row is in one of the states from; its RowsAffected says whether it
+// was. Key and id name the same row: with both, PostgreSQL finds it by whichever unique index it takes. On a table without
+// statistics, and so in a service's first minute, it takes the other one, and would read all rows of the account.
+func writeAnswer(db *gorm.DB, op Operation, from ...State) *gorm.DB {
 	return db.Exec(`UPDATE operations SET state = ?, resource_type = ?, resource_id = ?, resource_href = ?,
 			response_status = ?, response_location = ?, response_body = ?, updated_at = ?, completed_at = ?
-		WHERE account_id = ? AND idempotency_key = ? AND id = ? AND state = ?`,
+		WHERE account_id = ? AND idempotency_key = ? AND id = ? AND state IN ?`,
 		op.State, op.Resource.Type, op.Resource.ID, op.Resource.Href,
 		op.ResponseStatus, op.ResponseLocation, op.ResponseBody, op.UpdatedAt, op.CompletedAt,
 		op.AccountID, op.IdempotencyKey, op.ID, from)

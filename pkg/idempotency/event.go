@@ -10,6 +10,8 @@ const (
 	ApprovalRequested EventType = "approval_requested" // it waits for a person
 	QueuedEvent       EventType = "queued"             // accepted, its effect is to come
 	Completed         EventType = "completed"          // it has its final answer
+	Sent              EventType = "sent"               // an effect was taken: from here on a byte may have left
+	AcceptedEvent     EventType = "accepted"           // the target has said that it goes on there
 	UnknownEvent      EventType = "unknown"            // nobody can say yet whether its effect happened
 	CanceledEvent     EventType = "canceled"           // withdrawn
 	Replayed          EventType = "replayed"           // an attempt was answered from the stored response
@@ -32,6 +34,8 @@ type Event struct {
 	KeyHash     string // Key.Hash
 	Fingerprint Fingerprint
 	Route       string
+	EffectKey   string // of events about an effect
+	Reference   string // the target's name for the effect
 	From, To    State
 }
 

@@ -25,6 +25,10 @@ type Options struct {
 	// Record writes events in the transaction of what they tell; an error fails the transaction. Nil records nothing.
 	Record func(tx database.Tx, events ...Event) error
 
+	// Describe adds to operations of one account what is known of their effects (Operation.Effect), and puts the state of an
+	// open one's effect in place of the row's, which changes only at the claim and when the operation settles. Nil adds nothing.
+	Describe func(ctx context.Context, ops []Operation) error
+
 	// Note takes the events of attempts that committed nothing: replayed, in_progress, conflict, expired, denied. It decides
 	// itself when and how durably it writes them. Nil drops them.
 	Note func(ctx context.Context, event Event)
@@ -51,6 +55,9 @@ func New(db *database.DB, options Options) *Executor {
 	}
 	if options.Record == nil {
 		options.Record = func(database.Tx, ...Event) error { return nil }
+	}
+	if options.Describe == nil {
+		options.Describe = func(context.Context, []Operation) error { return nil }
 	}
 	if options.Note == nil {
 		options.Note = func(context.Context, Event) {}
@@ -159,6 +166,11 @@ func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, er
 	case isStoreError(err) && x.seen.has(a.identity):
 		return Result{}, fmt.Errorf("an earlier attempt may have executed it: %w: %w", database.ErrCommitUnknown, err)
 	}
+	met := result.Outcome == OutcomeInProgress || result.Outcome == OutcomeConflict
+	if err != nil || !met || result.Operation.ID == "" {
+		return result, err
+	}
+	result.Operation, err = x.shown(ctx, result.Operation)
 	return result, err
 }
 

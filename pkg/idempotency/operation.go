@@ -28,6 +28,29 @@ type Operation struct {
 	UpdatedAt         time.Time `gorm:"autoUpdateTime:false"`
 	CompletedAt       *time.Time
 	ResponseExpiredAt *time.Time // when the body was dropped
+
+	// Effect is what Options.Describe adds; it is not part of the row.
+	Effect *Effect `gorm:"-"`
+}
+
+// Effect is what is known of an operation's effect outside the database.
+type Effect struct {
+	Target    string
+	Key       string // that the target knows it by
+	InDoubt   bool   // a send may still arrive
+	Reference string // the target's name for it
+	ReviewID  string // of the question to a person, if there is one
+	Sends     []Send
+}
+
+// Send is one call that may have had the effect.
+type Send struct {
+	ID        string
+	StartedAt time.Time
+	EndedAt   *time.Time // nil: under way, or its process died
+	Outcome   string     // confirmed, refused, not_sent, ambiguous; empty while EndedAt is nil
+	Error     string
+	Reference string
 }
 
 // Resource names what an operation made or changed.

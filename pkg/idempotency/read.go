@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"gorm.io/gorm"
+
 	"github.com/einmal/einmal/pkg/database"
 )
 
@@ -14,23 +16,39 @@ var ErrNotFound = errors.New("operation not found")
 // ByKey reads the operation that a key names. ErrNotFound means that no attempt with this key has committed.
 func (x *Executor) ByKey(ctx context.Context, account string, key Key) (Operation, error) {
 	op, found, err := find(x.db.Read(ctx), identity{account, key})
-	if err == nil && !found {
-		err = ErrNotFound
+	switch {
+	case err != nil:
+		return Operation{}, database.Classify(err)
+	case !found:
+		return Operation{}, ErrNotFound
 	}
-	return x.told(op), database.Classify(err)
+	return x.shown(ctx, op)
 }
 
 // ByID reads one operation.
 func (x *Executor) ByID(ctx context.Context, account, id string) (Operation, error) {
+	op, err := byID(x.db.Read(ctx), account, id)
+	if err != nil {
+		return Operation{}, database.Classify(err)
+	}
+	return x.shown(ctx, op)
+}
+
+// Row reads the row of one operation inside a transaction, without what Options.Describe adds.
+func (x *Executor) Row(tx database.Tx, account, id string) (Operation, error) {
+	return byID(tx.DB, account, id)
+}
+
+func byID(db *gorm.DB, account, id string) (Operation, error) {
 	var rows []Operation
-	err := x.db.Read(ctx).Where("account_id = ? AND id = ?", account, id).Limit(1).Find(&rows).Error
+	err := db.Where("account_id = ? AND id = ?", account, id).Limit(1).Find(&rows).Error
 	switch {
 	case err != nil:
-		return Operation{}, database.Classify(fmt.Errorf("read operation: %w", err))
+		return Operation{}, fmt.Errorf("read operation: %w", err)
 	case len(rows) == 0:
 		return Operation{}, ErrNotFound
 	}
-	return x.told(rows[0]), nil
+	return rows[0], nil
 }
 
 // List reads up to limit operations of an account, newest first, that are older than the operation named before (empty: all).
@@ -43,17 +61,23 @@ func (x *Executor) List(ctx context.Context, account, before string, limit int) 
 	if err := query.Order("id DESC").Limit(limit).Find(&rows).Error; err != nil {
 		return nil, database.Classify(fmt.Errorf("list operations: %w", err))
 	}
-	for i := range rows {
-		rows[i] = x.told(rows[i])
-	}
-	return rows, nil
+	return rows, x.show(ctx, rows)
 }
 
-// told is an operation as it is shown: what is past its retention is not given any more, whether or not it was dropped.
-func (x *Executor) told(op Operation) Operation {
-	if op.expired(x.db.Now(), x.options.ResponseRetention) && op.ResponseExpiredAt == nil {
-		end := op.CompletedAt.Add(x.options.ResponseRetention)
-		op.ResponseExpiredAt, op.ResponseBody = &end, nil
+func (x *Executor) shown(ctx context.Context, op Operation) (Operation, error) {
+	one := []Operation{op}
+	err := x.show(ctx, one)
+	return one[0], err
+}
+
+// show makes operations of one account what callers see of them: with what is known of their effects, and without an answer that
+// is past its retention, whether or not it was dropped.
+func (x *Executor) show(ctx context.Context, ops []Operation) error {
+	for i := range ops {
+		if ops[i].expired(x.db.Now(), x.options.ResponseRetention) && ops[i].ResponseExpiredAt == nil {
+			end := ops[i].CompletedAt.Add(x.options.ResponseRetention)
+			ops[i].ResponseExpiredAt, ops[i].ResponseBody = &end, nil
+		}
 	}
-	return op
+	return x.options.Describe(ctx, ops)
 }

@@ -19,29 +19,29 @@ func (x *Executor) Claim(tx database.Tx, req Request, initial Answer) (Operation
 		return Operation{}, false, err
 	}
 	op := a.operation
-	op.CreatedAt, op.UpdatedAt = tx.Now, tx.Now
+	op.State, op.Resource, op.CreatedAt, op.UpdatedAt = initial.State, initial.Resource, tx.Now, tx.Now
+	if !claimed.CanBecome(op.State) || op.State.Final() {
+		return Operation{}, false, fmt.Errorf("claim following operation: it can't begin in state %q", op.State)
+	}
 	won, err := insertClaim(tx, op, true)
 	if err != nil || !won {
-		return Operation{}, false, err
-	}
-	if err := finishClaim(tx, &op, initial); err != nil {
 		return Operation{}, false, err
 	}
 	return op, true, x.options.Record(tx, a.event(Attempted, tx.Now, op), a.event(op.State.becomes(), tx.Now, op))
 }
 
-// Settle moves an operation from one state to the state of its answer, with the answer if that is final, and records it. The
-// move must be in the transition table, and the row must still be in state from, else ErrStateChanged and nothing is written:
-// of any number of concurrent settlers of one operation one succeeds.
+// Settle gives an operation its final answer and records it. from is the state that it leaves, which its effect has known since
+// the claim; from there to the answer must be in the transition table. An operation that has its answer keeps it: then the error
+// is ErrStateChanged and nothing is written, so of any number of settlers one succeeds.
 func (x *Executor) Settle(tx database.Tx, op Operation, from State, answer Answer) error {
+	if !answer.State.Final() || answer.Status == 0 {
+		return fmt.Errorf("settle operation: state %q with status %d is no final answer", answer.State, answer.Status)
+	}
 	if !from.CanBecome(answer.State) {
 		return fmt.Errorf("settle operation: %s can't become %s", from, answer.State)
 	}
-	if answer.State.Final() && answer.Status == 0 {
-		return fmt.Errorf("settle operation: a final answer needs a status")
-	}
 	op.take(answer, tx.Now)
-	update := writeAnswer(tx.DB, op, from)
+	update := writeAnswer(tx.DB, op, AwaitingApproval, Queued, Running, Unknown)
 	switch {
 	case update.Error != nil:
 		return fmt.Errorf("settle operation: %w", update.Error)

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"golang.org/x/time/rate"
 
+	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
 	"github.com/einmal/einmal/pkg/problem"
 )
 
@@ -38,7 +39,8 @@ func RequestID(c echo.Context) string {
 	return requestOf(c).id
 }
 
-// readDeadline bounds a read: what takes longer is not slow but stuck, and callers commonly give up soon after.
+// readDeadline bounds a read: what takes longer is not slow but stuck, and callers commonly give up soon after. Whoever
+// prefers to wait for an operation waits as long on top of it.
 const readDeadline = 5 * time.Second
 
 // observe is the outermost layer: whatever happens inside, the request gets one answer, one log line and one count.
@@ -56,7 +58,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if isSafe(c.Request().Method) {
 			// A read ends soon, and by our clock: a database that has gone silent must not hold connections, and a caller that has
 			// closed its side of the connection, which net/http takes for a departure, still reads the answer.
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), readDeadline)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request().Context()), readDeadline+idemhttp.PreferredWait(c.Request().Header))
 			defer cancel()
 			c.SetRequest(c.Request().WithContext(ctx))
 		}

@@ -42,6 +42,8 @@ type Options struct {
 	Durable bool
 	// MaxConnections bounds the connections of all clients together. 0 means 200: several services and tests with a pool each.
 	MaxConnections int
+	// Env is added to the server's environment: "LD_PRELOAD=…" of a library that gives it another clock.
+	Env []string
 }
 
 // Server is a running server, until Stop.
@@ -188,6 +190,7 @@ func (s *Server) run(ctx context.Context) error {
 
 	cmd := exec.Command(filepath.Join(s.bin, "postgres"), append([]string{"-D", s.data()}, s.settings()...)...)
 	cmd.Dir = s.dir
+	cmd.Env = append(cmd.Environ(), s.opts.Env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = s.account.attr()
 	// SIGQUIT is PostgreSQL's immediate shutdown: the server takes its own processes and shared memory with it.

@@ -14,13 +14,20 @@ import (
 )
 
 func TestServer(t *testing.T) {
-	s := start(t, pgserver.Options{Durable: true, MaxConnections: 17})
+	s := start(t, pgserver.Options{Durable: true, MaxConnections: 17, Env: []string{"EINMAL_WORD=einmal"}})
 
 	t.Run("has the settings it was asked for", func(t *testing.T) {
 		for setting, want := range map[string]string{"fsync": "on", "synchronous_commit": "on", "max_connections": "17"} {
 			if got := query(t, s.URL("postgres"), "SHOW "+setting); got != want {
 				t.Errorf("%s is %s, want %s", setting, got, want)
 			}
+		}
+	})
+	t.Run("has the environment it was asked for", func(t *testing.T) {
+		query(t, s.URL("postgres"), "CREATE TABLE environment (word text)")
+		query(t, s.URL("postgres"), "COPY environment FROM PROGRAM 'echo $EINMAL_WORD'")
+		if got := query(t, s.URL("postgres"), "SELECT word FROM environment"); got != "einmal" {
+			t.Fatalf("got %q, want einmal", got)
 		}
 	})
 	t.Run("copies a template", func(t *testing.T) {

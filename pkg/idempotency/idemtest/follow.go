@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 )
@@ -118,6 +120,51 @@ func testFollow(t *testing.T, l *lab) {
 		}
 		c.wantOutcome(c.do(x, c.request("mirror:k", 1), w.apply), idempotency.OutcomeReplayed)
 		c.wantRows("mirror:k", 0, 1)
+	})
+	t.Run("what is claimed can be settled in the same transaction, and is replayed", func(t *testing.T) {
+		for _, initial := range []idempotency.State{idempotency.Queued, idempotency.AwaitingApproval} {
+			c, end := l.caller(t), refused()
+			var claimed idempotency.Operation
+			var w work
+			c.do(x, c.request("k", 1), w.ending(func(tx database.Tx, _ idempotency.Operation) (idempotency.Answer, error) {
+				op, won, err := x.Claim(tx, c.request("mirror:k", 1), idempotency.Answer{State: initial, Resource: queued.Resource})
+				if err != nil || !won {
+					t.Errorf("claimed %v, %v", won, err)
+				}
+				claimed = op
+				if err := x.Settle(tx, op, initial, end); err != nil {
+					t.Error(err)
+				}
+				if err := x.Settle(tx, op, initial, refused()); !errors.Is(err, idempotency.ErrStateChanged) {
+					t.Errorf("settled twice: %v", err)
+				}
+				return created(), nil
+			}))
+			c.wantRows("mirror:k", 0, 1)
+			got := c.do(x, c.request("mirror:k", 1), w.apply)
+			c.wantOutcome(got, idempotency.OutcomeReplayed)
+			end.Resource = queued.Resource // what it was accepted with
+			if diff := cmp.Diff(end, got.Answer); diff != "" || got.Operation.ID != claimed.ID {
+				t.Errorf("%s answers (-settled +replayed):\n%s", got.Operation.ID, diff)
+			}
+		}
+	})
+	t.Run("its row is complete before anything else is written to it", func(t *testing.T) {
+		c := l.caller(t)
+		err := l.db.InTx(t.Context(), func(tx database.Tx) error {
+			op, _, err := x.Claim(tx, c.request("mirror:k", 1), queued)
+			if err != nil {
+				return err
+			}
+			row, err := x.Row(tx, c.account, op.ID)
+			if diff := cmp.Diff(op, row); diff != "" {
+				t.Errorf("(-claimed +row):\n%s", diff)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	})
 	t.Run("nothing is claimed without a key", func(t *testing.T) {
 		c := l.caller(t)

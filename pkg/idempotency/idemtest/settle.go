@@ -97,31 +97,61 @@ func testSettle(t *testing.T, l *lab) {
 			t.Errorf("answer (-winner's +stored):\n%s", diff)
 		}
 	})
-	t.Run("only moves of the table are made, and a terminal state never changes", func(t *testing.T) {
+	t.Run("only moves of the table are made, only to an end, and an answer that is there stays", func(t *testing.T) {
 		states := []idempotency.State{
 			idempotency.AwaitingApproval, idempotency.Queued, idempotency.Running, idempotency.Succeeded, idempotency.Failed, idempotency.Canceled, idempotency.Unknown,
 		}
-		for _, from := range states {
-			for _, to := range states {
-				c := l.caller(t)
-				op := accept(t, c, idempotency.Queued)
-				c.put(from)
-				before := c.stored("k")
-				err := settle(op, from, answerIn(to))
-				switch after := c.stored("k"); {
-				case from.CanBecome(to) && (err != nil || after.State != to || after.State.Final() != (after.CompletedAt != nil)):
-					t.Errorf("%s to %s: %v, state %s", from, to, err, after.State)
-				case !from.CanBecome(to) && (err == nil || !cmp.Equal(before, after)):
-					t.Errorf("%s to %s was made: %v, state %s", from, to, err, after.State)
+		for _, row := range states {
+			for _, from := range states {
+				for _, to := range states {
+					c := l.caller(t)
+					op := accept(t, c, idempotency.Queued)
+					c.put(row)
+					before := c.stored("k")
+					err := settle(op, from, answerIn(to))
+					after := c.stored("k")
+					allowed := from.CanBecome(to) && to.Final()
+					switch {
+					case allowed && !row.Final():
+						if err != nil || after.State != to || after.CompletedAt == nil {
+							t.Errorf("%s to %s, the row being %s: %v, state %s", from, to, row, err, after.State)
+						}
+					case err == nil || !cmp.Equal(before, after) || allowed && !errors.Is(err, idempotency.ErrStateChanged):
+						t.Errorf("%s to %s, the row being %s, was made: %v, state %s", from, to, row, err, after.State)
+					}
 				}
 			}
 		}
 	})
-	t.Run("a settler whose state is not the row's changes nothing", func(t *testing.T) {
+	t.Run("its effect knows the state that it leaves, and the event tells that one", func(t *testing.T) {
+		c := l.caller(t)
+		op := accept(t, c, idempotency.Queued) // and that is what the row says until the end
+		var told []idempotency.Event
+		x := idempotency.New(l.db, idempotency.Options{Record: func(_ database.Tx, events ...idempotency.Event) error {
+			told = append(told, events...)
+			return nil
+		}})
+		err := l.db.InTx(t.Context(), func(tx database.Tx) error { return x.Settle(tx, op, idempotency.Unknown, created()) })
+		if err != nil || c.stored("k").State != idempotency.Succeeded {
+			t.Errorf("%v, state %s", err, c.stored("k").State)
+		}
+		if len(told) != 1 || told[0].From != idempotency.Unknown || told[0].To != idempotency.Succeeded || told[0].Type != idempotency.Completed || told[0].OperationID != op.ID {
+			t.Errorf("recorded %+v", told)
+		}
+	})
+	t.Run("a settler that is too late changes nothing and records nothing", func(t *testing.T) {
 		c := l.caller(t)
 		op := accept(t, c, idempotency.Queued)
+		if err := settle(op, idempotency.Running, created()); err != nil {
+			t.Fatal(err)
+		}
 		before := c.stored("k")
-		if err := settle(op, idempotency.Running, created()); !errors.Is(err, idempotency.ErrStateChanged) {
+		x := idempotency.New(l.db, idempotency.Options{Record: func(_ database.Tx, events ...idempotency.Event) error {
+			t.Errorf("recorded %+v", events)
+			return nil
+		}})
+		err := l.db.InTx(t.Context(), func(tx database.Tx) error { return x.Settle(tx, op, idempotency.Unknown, refused()) })
+		if !errors.Is(err, idempotency.ErrStateChanged) {
 			t.Errorf("got %v, want ErrStateChanged", err)
 		}
 		if diff := cmp.Diff(before, c.stored("k")); diff != "" {
