@@ -2,7 +2,11 @@ package catalogue
 
 // The operation types. They are stored with every operation and never renamed.
 const (
-	TicketCreate = "ticket.create"
+	TicketCreate       = "ticket.create"
+	TicketMirror       = "ticket.mirror"
+	OperationCancel    = "operation.cancel"
+	OperationReconcile = "operation.reconcile"
+	ReviewResolve      = "review.resolve"
 )
 
 // anyFailure is every failure after which repeating is right. Since each attempt carries the same key it is right for all
@@ -29,4 +33,39 @@ var entries = []Entry{
 		Escalation:         "an operator of the account",
 		Approval:           "never",
 	},
+	{
+		Type:            TicketMirror,
+		Owner:           "tickets",
+		Target:          "desk",
+		Risk:            Compensable,
+		Effects:         []string{"ticket"},
+		DuplicationCost: "the desk has the incident twice, and two people answer it",
+		DownstreamKey:   KeySent,
+		Proof:           "the desk's reference, from its answer, a look-up by effect key, or a close",
+		// The service sends it by itself; a day covers an outage of the desk and the night after it.
+		DeadlineSeconds:    86400,
+		MaxAttempts:        50,
+		LongestWaitSeconds: 30,
+		RetryOn:            []Failure{NoAnswer, RateLimited, Unavailable, Internal},
+		Priority:           "normal",
+		Escalation:         "an operator of the account",
+		Approval:           "never",
+	},
+	local(OperationCancel, "the cancelation asked for twice", "the state of the operation"),
+	local(OperationReconcile, "the target asked once more", "the attempts of the operation"),
+	local(ReviewResolve, "the same decision noted twice", "the review, with who resolved it and what was seen"),
+}
+
+// everyone owns what every service answers.
+const everyone = "every service"
+
+// local is an entry of a small write that every service answers, and that is finished within its claim.
+func local(operation, duplicationCost, proof string) Entry {
+	return Entry{
+		Type: operation, Owner: everyone, Target: "none", Risk: Repeatable, Effects: []string{}, DuplicationCost: duplicationCost,
+		DownstreamKey: KeyNone, Proof: proof,
+		// A person or an agent waits for it: what has not worked within minutes needs another look first.
+		DeadlineSeconds: 300, MaxAttempts: 10, LongestWaitSeconds: 30, RetryOn: anyFailure,
+		Priority: "high", Escalation: "an operator of the account", Approval: "never",
+	}
 }

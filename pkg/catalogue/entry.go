@@ -75,7 +75,13 @@ func All() []Entry {
 	return slices.Clone(entries)
 }
 
-// Of returns the entries that a service answers.
+// Of returns the entries that a service answers: its own and those of every service.
 func Of(owner string) []Entry {
-	return slices.DeleteFunc(All(), func(e Entry) bool { return e.Owner != owner })
+	return slices.DeleteFunc(All(), func(e Entry) bool { return e.Owner != owner && e.Owner != everyone })
+}
+
+// HasPriority reports whether effects of an operation type go before others.
+func HasPriority(operation string) bool {
+	e, _ := Lookup(operation)
+	return e.Priority == "high"
 }

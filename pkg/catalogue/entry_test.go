@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/einmal/einmal/pkg/catalogue"
 )
 
@@ -55,7 +57,17 @@ func TestLookup(t *testing.T) {
 	if _, ok := catalogue.Lookup("ticket.burn"); ok {
 		t.Error("found an operation type that does not exist")
 	}
-	if len(catalogue.Of("nobody")) != 0 || len(catalogue.Of("tickets")) == 0 {
-		t.Error("Of does not choose by owner")
+	types := func(owner string) (all []string) {
+		for _, e := range catalogue.Of(owner) {
+			all = append(all, e.Type)
+		}
+		return all
+	}
+	everyones := []string{catalogue.OperationCancel, catalogue.OperationReconcile, catalogue.ReviewResolve}
+	if diff := cmp.Diff(everyones, types("nobody")); diff != "" {
+		t.Errorf("what every service answers (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(append([]string{catalogue.TicketCreate, catalogue.TicketMirror}, everyones...), types("tickets")); diff != "" {
+		t.Errorf("what tickets answers (-want +got)\n%s", diff)
 	}
 }

@@ -92,3 +92,38 @@ var Operations = []Check{
 		Advice: "The log tells of an operation that is gone. Its key would be executed again: restore the row from a backup.",
 	},
 }
+
+// Effects are the invariants of effects outside, for services that have some.
+var Effects = []Check{
+	{
+		Name: "every effect has its operation",
+		SQL: `SELECT e.account_id, e.id FROM effects e WHERE NOT EXISTS
+			(SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)`,
+		Advice: "An effect is brought to its target for nobody. Find out what removed the operation.",
+	},
+	{
+		Name: "an operation and its effect end together",
+		SQL: `SELECT e.account_id, e.id FROM effects e JOIN operations o ON o.account_id = e.account_id AND o.id = e.operation_id
+			WHERE (e.state IN ('succeeded', 'failed', 'canceled') AND o.state <> e.state)
+			   OR (e.state NOT IN ('succeeded', 'failed', 'canceled') AND o.state IN ('succeeded', 'failed', 'canceled'))`,
+		Advice: "They are settled in one transaction, so one of them was changed afterwards. Compare both with the target.",
+	},
+	{
+		Name: "doubt and state agree",
+		SQL: `SELECT account_id, id FROM effects
+			WHERE (doubt IS NOT NULL AND (doubt > fence OR first_sent_at IS NULL OR state IN ('awaiting_approval', 'succeeded', 'failed', 'canceled')))
+			   OR (doubt IS NULL AND state = 'running' AND accepted_at IS NULL)`,
+		Advice: "Whether a send may still arrive is not known. Treat the effect as unknown and ask the target.",
+	},
+	{
+		Name:   "an open effect is due, held, or with a person",
+		SQL:    `SELECT account_id, id FROM effects WHERE state IN ('queued', 'running', 'unknown') AND next_at IS NULL AND review_id = ''`,
+		Advice: "Nothing will take this effect any more. Reconcile its operation.",
+	},
+	{
+		Name: "what waits for a person has an open review",
+		SQL: `SELECT e.account_id, e.id FROM effects e WHERE e.state = 'unknown' AND e.next_at IS NULL
+			AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.account_id = e.account_id AND r.id = e.review_id AND r.state = 'open')`,
+		Advice: "Nobody is asked about this effect. Reconcile its operation.",
+	},
+}

@@ -1,0 +1,83 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// ask takes an effect whose outcome nobody has settled, asks the target, and settles what that has shown.
+func (o *Outbox) ask(ctx context.Context, t Target, e Effect) error {
+	kind := t.howToAsk(e, o.db.Now())
+	taken, _, err := o.take(ctx, e, kind, func(tx database.Tx, by string) (bool, error) { return takeToAsk(tx, e, t, by) })
+	if err != nil || taken == nil {
+		return err
+	}
+	evidence := Evidence{Finding: NotFound, Says: "this target can't be asked"}
+	switch kind {
+	case shut:
+		evidence = o.call(ctx, t, *taken, t.Provider.Close)
+	case lookUp:
+		evidence = o.call(ctx, t, *taken, t.Provider.Lookup)
+	}
+	return o.settle(ctx, t, *taken, evidence, func(e Effect, now time.Time) step { return t.afterAsk(e, kind, evidence, now) })
+}
+
+// howToAsk is the kind of call that asks about an effect: close, lookup, or none.
+func (t Target) howToAsk(e Effect, now time.Time) string {
+	switch {
+	case t.mustClose(e, now):
+		return shut
+	case t.Ability.Lookup:
+		return lookUp
+	}
+	return ""
+}
+
+// afterAsk chooses what follows from what asking has shown.
+func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step {
+	switch ev.Finding {
+	case Confirmed:
+		return succeeds(e, ev)
+	case Verdict:
+		return isRefused(e)
+	case Accepted:
+		return goesOn(e, ev, now.Add(t.AskEvery))
+	case Closed:
+		if kind == shut {
+			return t.afterClosing(e, now)
+		}
+	case NotFound:
+		unknown := e.whileAsked() == idempotency.Unknown
+		switch {
+		case kind == shut: // not conclusive, so it is none of the answers of a close
+		case unknown && t.Ability.Key && t.maySend(e, now):
+			return step{to: idempotency.Queued, next: now, change: func(tx database.Tx) (bool, error) { return requeue(tx, e, now) }}
+		case t.mustClose(e, now): // since it was looked up: a cancel, or the end of the key window
+		case e.Asks >= t.MaxAsks || !t.Ability.canAsk():
+			return toPerson(e)
+		}
+	}
+	// Nothing was learned. When that goes on, a person is told, and the target is asked all the same: it may only be down.
+	next := now.Add(max(t.AskEvery, backoff(e.Asks, ev.RetryAfter)))
+	return step{
+		to: e.State, next: next, ask: e.Asks >= t.MaxAsks && e.ReviewID == "",
+		change: func(tx database.Tx) (bool, error) { return askLater(tx, e, next) },
+	}
+}
+
+// afterClosing follows a close that came before any effect: it is certain that none has happened and that no earlier send can
+// arrive.
+func (t Target) afterClosing(e Effect, now time.Time) step {
+	s := step{to: idempotency.Failed, reason: ByClosing}
+	switch {
+	case e.CancelAskedAt != nil:
+		s.to = idempotency.Canceled
+	case t.Ability.Floor && e.Attempts < t.MaxAttempts:
+		s = step{to: idempotency.Queued, next: now}
+	}
+	s.change = func(tx database.Tx) (bool, error) { return closed(tx, e, s.to, now) }
+	return s
+}

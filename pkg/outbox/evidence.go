@@ -1,0 +1,42 @@
+package outbox
+
+import "time"
+
+// Finding is what a call to a target has shown.
+type Finding string
+
+const (
+	// Confirmed: it happened. Settles under any fence.
+	Confirmed Finding = "confirmed"
+
+	// Verdict: the target refused it and keeps that under our effect key, so every copy of the send gets the same. Settles
+	// under any fence. Only from a target with the ability key.
+	Verdict Finding = "verdict"
+
+	// Refused: this send had no effect, and another would be refused too (a rule, missing rights).
+	Refused Finding = "refused"
+
+	// NotSent: this send had no effect and another may have one: no connection, 429, a token below the floor.
+	NotSent Finding = "not_sent"
+
+	// Ambiguous: a time-out, a reset after the first byte, a 5xx, an answer that can't be read.
+	Ambiguous Finding = "ambiguous"
+
+	// Accepted: it goes on at the target, which must be asked how it ends.
+	Accepted Finding = "accepted"
+
+	// Closed: from now on no earlier send can take effect, and none has. Only from Close.
+	Closed Finding = "closed"
+
+	// NotFound: the target knows nothing of it yet. Only from Lookup.
+	NotFound Finding = "not_found"
+)
+
+// Evidence is what a provider has observed: an answer, a connection refused before the first byte, a reset after it. It is never
+// made from the text of an error.
+type Evidence struct {
+	Finding    Finding
+	Reference  string        // the target's name for the effect, with Confirmed and Accepted
+	Says       string        // for people, in a review or an attempt: no secrets, no bodies
+	RetryAfter time.Duration // what the target asked for, with NotSent
+}

@@ -1,0 +1,128 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/einmal/einmal/pkg/catalogue"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// Deps is what an Outbox is given.
+type Deps struct {
+	DB   *database.DB
+	Exec *idempotency.Executor
+	Log  *slog.Logger
+
+	// Record writes events in the transaction of what they tell; the hook of idempotency.Options.
+	Record func(tx database.Tx, events ...idempotency.Event) error
+
+	// Namespace and Service are parts of every effect key (see Key). They never change once effects were sent.
+	Namespace, Service string
+
+	// Owner is who is asked when no machine can decide.
+	Owner string
+
+	// PollEvery is how often due effects are looked for without being told: the safety net below nudges, and how another
+	// replica's effects are found.
+	PollEvery time.Duration
+}
+
+// Outbox brings the effects of one service to their targets. Several replicas share one database.
+type Outbox struct {
+	db        *database.DB
+	exec      *idempotency.Executor
+	log       *slog.Logger
+	record    func(tx database.Tx, events ...idempotency.Event) error
+	owner     string
+	namespace string
+	service   string
+	pollEvery time.Duration
+	targets   map[string]Target
+	nudges    signal // something may be due
+	changed   signal // something was settled
+}
+
+// New makes an outbox for targets. Effects for others stay where they are.
+func New(deps Deps, targets ...Target) (*Outbox, error) {
+	if deps.PollEvery <= 0 {
+		return nil, errors.New("configure outbox: it needs a time between looks for due effects")
+	}
+	o := &Outbox{
+		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, owner: deps.Owner, pollEvery: deps.PollEvery,
+		namespace: deps.Namespace, service: deps.Service,
+		targets: map[string]Target{},
+	}
+	for _, t := range targets {
+		if err := t.check(); err != nil {
+			return nil, err
+		}
+		o.targets[t.Name] = t
+	}
+	return o, nil
+}
+
+// Enqueue writes an effect in the transaction that accepts its operation, in the operation's state: due at once when queued, not
+// at all while it waits for a person. name tells the effects of one key apart. Call Nudge after the commit.
+func (o *Outbox) Enqueue(tx database.Tx, op idempotency.Operation, target, name string, command []byte) error {
+	if op.State != idempotency.Queued && op.State != idempotency.AwaitingApproval {
+		return fmt.Errorf("enqueue effect: it can't begin in state %q", op.State)
+	}
+	e := Effect{
+		AccountID: op.AccountID, ID: idempotency.NewID("eff", tx.Now), OperationID: op.ID, IdempotencyKey: op.IdempotencyKey, Type: op.Type,
+		Target: target, EffectKey: Key(o.namespace, o.service, op.AccountID, op.IdempotencyKey, name),
+		Command: command, State: op.State, Priority: catalogue.HasPriority(op.Type), CreatedAt: tx.Now, UpdatedAt: tx.Now,
+	}
+	if e.State == idempotency.Queued {
+		e.NextAt = &tx.Now
+	}
+	if err := tx.AtCommit().Create(&e).Error; err != nil {
+		return fmt.Errorf("enqueue effect: %w", err)
+	}
+	return nil
+}
+
+// Nudge says that an effect may be due: the one that has just been committed.
+func (o *Outbox) Nudge() { o.nudges.broadcast() }
+
+// nudgeAt nudges when an effect becomes due, if that is before effects are looked for anyway.
+func (o *Outbox) nudgeAt(due time.Time) {
+	if in := due.Sub(o.db.Now()); !due.IsZero() && in < o.pollEvery {
+		time.AfterFunc(in, o.Nudge)
+	}
+}
+
+// Run works until ctx ends. Then nothing new is taken, and what is under way ends and is settled.
+func (o *Outbox) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for _, t := range o.targets {
+		for _, l := range o.lanes(t) {
+			running.Go(func() { o.run(ctx, l) })
+		}
+	}
+	running.Wait()
+}
+
+// event is one about an effect, which has left the state from.
+func (o *Outbox) event(tx database.Tx, e Effect, t idempotency.EventType, from idempotency.State) idempotency.Event {
+	return idempotency.Event{
+		Type: t, At: tx.Now, Account: e.AccountID, Principal: "outbox", OperationID: e.OperationID, AttemptID: e.LeasedBy,
+		KeyHash: e.IdempotencyKey.Hash(), EffectKey: e.EffectKey, Reference: e.Reference, From: from, To: e.State,
+	}
+}
+
+// find reads an effect.
+func find(db *gorm.DB, account, id string) (*Effect, error) {
+	var e Effect
+	if err := db.Where("account_id = ? AND id = ?", account, id).Take(&e).Error; err != nil {
+		return nil, fmt.Errorf("read effect: %w", err)
+	}
+	return &e, nil
+}

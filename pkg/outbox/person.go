@@ -1,0 +1,106 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+var (
+	// ErrNoEffect: the operation has no effect that could be asked about or canceled.
+	ErrNoEffect = errors.New("operation has no open effect")
+
+	// ErrRunning: the effect may have happened, and its target can't close.
+	ErrRunning = errors.New("effect may have happened and can't be closed")
+)
+
+// Reconcile makes the target of an operation's effect be asked now, and returns the effect as it was. A live lease is not
+// disturbed: then the call under way answers soon anyway.
+func (o *Outbox) Reconcile(tx database.Tx, account, operationID string) (Effect, error) {
+	e, err := o.ofOperation(tx, account, operationID)
+	if err != nil {
+		return Effect{}, err
+	}
+	_, err = askNow(tx, e)
+	return e, err
+}
+
+// Cancel withdraws an operation and returns its effect as it then is: canceled at once if it has certainly not been sent,
+// otherwise as it was, to be closed at the target. ErrRunning: it may have happened, and the target can't close.
+func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, error) {
+	e, t, err := o.ofTarget(tx, account, operationID)
+	if err != nil {
+		return Effect{}, err
+	}
+	changed, err := cancel(tx, e)
+	if err != nil {
+		return Effect{}, err
+	}
+	if changed {
+		err := o.finish(tx, t, e, End{State: idempotency.Canceled, Reason: ByPerson})
+		e.State = idempotency.Canceled
+		return e, err
+	}
+	if !t.Ability.Close {
+		return Effect{}, ErrRunning
+	}
+	switch changed, err = askToCancel(tx, e); {
+	case err != nil:
+		return Effect{}, err
+	case !changed: // it has ended since we read it
+		return Effect{}, ErrNoEffect
+	}
+	_, err = askNow(tx, e)
+	return e, err
+}
+
+// Decide ends an unknown effect by a person's word. ErrRunning: somebody is asking the target at this moment, or it is not
+// unknown.
+func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idempotency.State, reference string) error {
+	e, t, err := o.ofTarget(tx, account, operationID)
+	if err != nil {
+		return err
+	}
+	switch changed, err := decide(tx, e, state, reference); {
+	case err != nil:
+		return err
+	case !changed:
+		return ErrRunning
+	}
+	if reference != "" {
+		e.Reference = reference
+	}
+	return o.finish(tx, t, e, End{State: state, Reason: ByPerson, Evidence: Evidence{Reference: reference}})
+}
+
+// ofTarget reads the open effect of an operation together with its target.
+func (o *Outbox) ofTarget(tx database.Tx, account, operationID string) (Effect, Target, error) {
+	e, err := o.ofOperation(tx, account, operationID)
+	if err != nil {
+		return Effect{}, Target{}, err
+	}
+	t, known := o.targets[e.Target]
+	if !known {
+		return Effect{}, Target{}, fmt.Errorf("end effect: this process does not serve target %q", e.Target)
+	}
+	return e, t, nil
+}
+
+func (o *Outbox) ofOperation(tx database.Tx, account, operationID string) (Effect, error) {
+	var open []Effect
+	err := tx.Where("account_id = ? AND operation_id = ? AND state NOT IN ?", account, operationID,
+		[]idempotency.State{idempotency.Succeeded, idempotency.Failed, idempotency.Canceled}).Limit(1).Find(&open).Error
+	switch {
+	case err != nil:
+		return Effect{}, fmt.Errorf("read effect: %w", err)
+	case len(open) == 0:
+		return Effect{}, ErrNoEffect
+	}
+	return open[0], nil
+}
+
+// Settled returns a channel that is closed when this process settles something, for those who wait for an operation. Others are
+// settled by other replicas, so they look by themselves as well.
+func (o *Outbox) Settled() <-chan struct{} { return o.changed.wait() }

@@ -1,0 +1,187 @@
+package outbox
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// TestTable holds docs/protocol.md, "The effect row", against the statements: from which rows each applies, and what it sets. Each
+// is tried on every state, with no doubt, its own and an earlier one, without a lease, with a live one and past one, under the
+// fence that the row has and under the one before.
+func TestTable(t *testing.T) {
+	free := func(r row) bool { return r.lease != ahead }
+	open := func(r row) bool { return r.state == isQueued || r.state == isRunning || r.state == isUnknown }
+	asked := func(r row) bool { return r.state == isUnknown || r.state == isRunning && r.accepted }
+	release := func(r *row) { r.lease = never }
+	end := func(state stateNo) func(*row) {
+		return func(r *row) { r.state, r.doubt, r.due, r.lease = state, 0, false, never }
+	}
+	named := func(r *row) { r.reference = true }
+	both := func(first, second func(*row)) func(*row) { return func(r *row) { first(r); second(r) } }
+	to := func(state stateNo) func(*row) {
+		return func(r *row) { r.state, r.due = state, true; release(r) }
+	}
+	taken := func(r *row) { r.lease, r.due = ahead, true; r.fence++ }
+
+	keyedDesk := Target{Ability: keyed, Timeout: time.Second, Lease: time.Minute, MaxAttempts: 2, AskEvery: time.Second}
+	plainDesk := keyedDesk
+	plainDesk.Ability = lookedUp
+	sent := func(r *row) {
+		r.state = isRunning
+		taken(r)
+		if r.doubt == 0 {
+			r.doubt = r.fence
+		}
+		if r.window == never {
+			r.window = ahead
+		}
+		r.attempts, r.asks = r.attempts+1, 0
+	}
+	sendable := func(r row) bool {
+		return r.state == isQueued && r.due && r.attempts < 2 && !r.cancel && r.window != passed
+	}
+
+	db := modelDB(t)
+	for _, line := range []struct {
+		name      string
+		statement func(tx database.Tx, e Effect) (bool, error)
+		anyFence  bool
+		from      func(r row) bool
+		sets      func(r *row)
+	}{
+		{
+			"take to send, with keys", func(tx database.Tx, e Effect) (bool, error) {
+				return takeToSend(tx, e, keyedDesk, leaseName(uint8(e.Fence)+1))
+			},
+			false, sendable, sent,
+		},
+		{
+			"take to send, without", func(tx database.Tx, e Effect) (bool, error) {
+				return takeToSend(tx, e, plainDesk, leaseName(uint8(e.Fence)+1))
+			},
+			false, func(r row) bool { return r.doubt == 0 && r.state == isQueued && r.due && r.attempts < 2 && !r.cancel }, sent,
+		},
+		{
+			"not sent", func(tx database.Tx, e Effect) (bool, error) { return notSent(tx, e, tx.Now) },
+			false, func(r row) bool { return r.state == isRunning && r.doubt == r.fence }, both(to(isQueued), func(r *row) { r.doubt = 0 }),
+		},
+		{
+			"refused", refused,
+			false, func(r row) bool { return r.state == isRunning && r.doubt == r.fence }, end(isFailed),
+		},
+		{
+			"not sent, with an earlier send in doubt", func(tx database.Tx, e Effect) (bool, error) { return notSentInDoubt(tx, e, idempotency.Queued, tx.Now) },
+			false, func(r row) bool { return r.state == isRunning && r.doubt != 0 && r.doubt < r.fence }, to(isQueued),
+		},
+		{"verdict", verdict, true, open, end(isFailed)},
+		{
+			"ambiguous", func(tx database.Tx, e Effect) (bool, error) { return ambiguous(tx, e, tx.Now) },
+			false, func(r row) bool { return r.state == isRunning }, to(isUnknown),
+		},
+		{
+			"accepted", func(tx database.Tx, e Effect) (bool, error) { return accepted(tx, e, "D-1", tx.Now) },
+			false, func(r row) bool { return r.state == isRunning || r.state == isUnknown },
+			both(to(isRunning), func(r *row) { r.accepted, r.reference, r.asks = true, true, 0 }),
+		},
+		{
+			"happened", func(tx database.Tx, e Effect) (bool, error) { return happened(tx, e, "D-1") },
+			true, open, both(end(isSucceeded), named),
+		},
+		{
+			"take to ask", func(tx database.Tx, e Effect) (bool, error) {
+				return takeToAsk(tx, e, plainDesk, leaseName(uint8(e.Fence)+1))
+			},
+			false, func(r row) bool { return (r.state == isRunning || r.state == isUnknown) && r.due && free(r) },
+			both(taken, func(r *row) {
+				r.asks++
+				if !r.accepted {
+					r.state = isUnknown
+				}
+			}),
+		},
+		{
+			"closed, failed", func(tx database.Tx, e Effect) (bool, error) { return closed(tx, e, idempotency.Failed, tx.Now) },
+			false, asked, end(isFailed),
+		},
+		{
+			"closed, canceled", func(tx database.Tx, e Effect) (bool, error) { return closed(tx, e, idempotency.Canceled, tx.Now) },
+			false, asked, end(isCanceled),
+		},
+		{
+			"closed, queued", func(tx database.Tx, e Effect) (bool, error) { return closed(tx, e, idempotency.Queued, tx.Now) },
+			false, asked, both(to(isQueued), func(r *row) { r.doubt = 0 }),
+		},
+		{
+			"not found, with keys", func(tx database.Tx, e Effect) (bool, error) { return requeue(tx, e, tx.Now) },
+			false, func(r row) bool { return r.state == isUnknown }, to(isQueued),
+		},
+		{
+			"nothing learned", func(tx database.Tx, e Effect) (bool, error) { return askLater(tx, e, tx.Now) },
+			false, asked, func(r *row) { r.due = true; release(r) },
+		},
+		{
+			"left to a person", unknownForGood,
+			false, func(r row) bool { return r.state == isRunning || r.state == isUnknown }, func(r *row) { r.state, r.due = isUnknown, false; release(r) },
+		},
+		{"cancel", cancel, false, func(r row) bool { return r.state == isAwaiting || r.state == isQueued && r.doubt == 0 }, both(end(isCanceled), func(r *row) { r.cancel = true })},
+		{"ask to cancel", askToCancel, true, open, func(r *row) { r.cancel = true }},
+		{"sends exhausted", sendsExhausted, false, func(r row) bool { return r.state == isQueued && r.doubt == 0 }, end(isFailed)},
+		{"no more sends", noMoreSends, false, func(r row) bool { return r.state == isQueued && r.doubt != 0 }, to(isUnknown)},
+		{
+			"a person decides", func(tx database.Tx, e Effect) (bool, error) { return decide(tx, e, idempotency.Failed, "D-1") },
+			false, func(r row) bool { return r.state == isUnknown && free(r) }, both(end(isFailed), func(r *row) { r.fence++; r.reference = true }),
+		},
+		{
+			"ask now", askNow,
+			false, func(r row) bool { return (r.state == isRunning || r.state == isUnknown) && free(r) }, func(r *row) { r.due = true },
+		},
+	} {
+		t.Run(line.name, func(t *testing.T) {
+			m := newProtocol(t, keyed, allRules, fair)
+			m.inside(db, func() {
+				for _, before := range tableRows() {
+					for _, given := range []row{before, func() row { r := before; r.fence--; return r }()} {
+						e := m.rows.effect(given)
+						after, changed := m.rows.run("table, "+line.name, before, given, step{change: func(tx database.Tx) (bool, error) { return line.statement(tx, e) }})
+						want, applies := before, line.from(before) && (line.anyFence || given == before)
+						if applies {
+							line.sets(&want)
+						}
+						if diff := cmp.Diff(want, after, cmp.AllowUnexported(row{})); diff != "" || changed != applies {
+							t.Fatalf("given fence %d, on %+v: changed %v, %s", given.fence, before, changed, diff)
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
+// tableRows are rows with fence 3 that differ in what the table asks for.
+func tableRows() (all []row) {
+	for state := range stateNames {
+		for _, doubt := range []uint8{0, 3, 1} {
+			for _, lease := range []when{never, ahead, passed} {
+				all = append(all, row{state: stateNo(state), fence: 3, doubt: doubt, lease: lease, due: true, attempts: 1, asks: 1})
+			}
+		}
+		// One thing at a time is otherwise.
+		plain := row{state: stateNo(state), fence: 3, doubt: 3, due: true, attempts: 1, asks: 1}
+		for _, change := range []func(r *row){
+			func(r *row) { r.due = false }, func(r *row) { r.attempts = 2 }, func(r *row) { r.cancel = true }, func(r *row) { r.accepted = true },
+			func(r *row) { r.window = ahead }, func(r *row) { r.window = passed }, func(r *row) { r.reference = true },
+		} {
+			r := plain
+			change(&r)
+			all = append(all, r)
+			r.doubt = 0
+			all = append(all, r)
+		}
+	}
+	return all
+}

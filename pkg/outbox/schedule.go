@@ -1,0 +1,28 @@
+package outbox
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	// firstWait is short: most refusals of a connection are a restart.
+	firstWait = 200 * time.Millisecond
+
+	// longestWait keeps an effect of a target that is down for hours within half a minute of its recovery.
+	longestWait = 30 * time.Second
+
+	// longestAsked bounds what a target may ask for: longer than any rate limit lasts, and a slip in its answer parks no effect
+	// for years.
+	longestAsked = time.Hour
+)
+
+// backoff is how long to wait after the n-th try: doubling, half of it at random (Brooker, "Exponential Backoff and Jitter":
+// equal jitter), so that effects that failed together do not come back together. What the target asked for comes on top.
+func backoff(n int, asked time.Duration) time.Duration {
+	limit := longestWait
+	if n <= 8 { // 200 ms doubled seven times is 25.6 s
+		limit = min(limit, firstWait<<max(n-1, 0))
+	}
+	return (max(0, min(asked, longestAsked)) + limit/2 + rand.N(limit/2)).Truncate(time.Microsecond) // what databases keep
+}

@@ -1,0 +1,77 @@
+package outbox
+
+import (
+	"context"
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// send takes an effect, makes one call, and settles what it has shown. Losing the take to somebody else is no error.
+func (o *Outbox) send(ctx context.Context, t Target, e Effect) error {
+	taken, started, err := o.take(ctx, e, send, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) })
+	switch {
+	case err != nil:
+		return err
+	case taken == nil && t.maySend(e, o.db.Now()):
+		return nil
+	case taken == nil:
+		return o.settle(ctx, t, e, Evidence{}, t.afterLastSend)
+	}
+	evidence := Evidence{Finding: NotSent, Says: "the worker came too late to send under its lease"}
+	if started.before(taken.SendBy) {
+		evidence = o.call(ctx, t, *taken, t.Provider.Send)
+	}
+	return o.settle(ctx, t, *taken, evidence, func(e Effect, now time.Time) step { return t.afterSend(e, evidence, now) })
+}
+
+// afterSend chooses what follows from what a send has shown.
+func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
+	switch later := now.Add(backoff(e.Attempts, ev.RetryAfter)); ev.Finding {
+	case Confirmed:
+		return succeeds(e, ev)
+	case Verdict:
+		return isRefused(e)
+	case Accepted:
+		return goesOn(e, ev, now.Add(t.AskEvery))
+	case Refused:
+		if e.onlyDoubt() {
+			return step{to: idempotency.Failed, reason: ByRefusal, change: func(tx database.Tx) (bool, error) { return refused(tx, e) }}
+		}
+		return t.staysInDoubt(e, later)
+	case NotSent:
+		if e.onlyDoubt() {
+			return step{to: idempotency.Queued, next: later, change: func(tx database.Tx) (bool, error) { return notSent(tx, e, later) }}
+		}
+		return t.staysInDoubt(e, later)
+	default:
+		if !t.Ability.canAsk() && !t.Ability.Key {
+			return toPerson(e)
+		}
+		next := now.Add(t.AskEvery)
+		return step{to: idempotency.Unknown, next: next, change: func(tx database.Tx) (bool, error) { return ambiguous(tx, e, next) }}
+	}
+}
+
+// staysInDoubt follows a send that had no effect while an earlier one may still arrive.
+func (t Target) staysInDoubt(e Effect, next time.Time) step {
+	to := idempotency.Unknown
+	if t.Ability.Key {
+		to = idempotency.Queued
+	}
+	return step{to: to, next: next, change: func(tx database.Tx) (bool, error) { return notSentInDoubt(tx, e, to, next) }}
+}
+
+// afterLastSend chooses what follows for a queued effect that may not be sent any more.
+func (t Target) afterLastSend(e Effect, now time.Time) step {
+	switch {
+	case e.State != idempotency.Queued || t.maySend(e, now):
+		return step{}
+	case e.inDoubt():
+		return step{to: idempotency.Unknown, next: now, change: func(tx database.Tx) (bool, error) { return noMoreSends(tx, e) }}
+	case e.CancelAskedAt != nil:
+		return step{to: idempotency.Canceled, reason: ByPerson, change: func(tx database.Tx) (bool, error) { return cancel(tx, e) }}
+	}
+	return step{to: idempotency.Failed, reason: ByExhausted, change: func(tx database.Tx) (bool, error) { return sendsExhausted(tx, e) }}
+}

@@ -1,0 +1,29 @@
+package outbox
+
+import "sync"
+
+// signal wakes whoever listens, in this process. It carries nothing: who is woken looks for himself.
+type signal struct {
+	mu   sync.Mutex
+	next chan struct{}
+}
+
+// broadcast wakes all that wait.
+func (s *signal) broadcast() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next != nil {
+		close(s.next)
+		s.next = nil
+	}
+}
+
+// wait returns a channel that the next broadcast closes. Called before looking, it misses nothing that happens after the look.
+func (s *signal) wait() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.next == nil {
+		s.next = make(chan struct{})
+	}
+	return s.next
+}

@@ -1,0 +1,113 @@
+package outbox
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// Target is a system outside, and how it is treated.
+type Target struct {
+	Name     string
+	Ability  Ability
+	Provider Provider
+
+	// Settle writes the domain row of an effect that has ended, and returns the operation's final answer. It is called in the
+	// transaction that ends the effect, once.
+	Settle func(tx database.Tx, e Effect, end End) (idempotency.Answer, error)
+
+	Timeout     time.Duration // of one call
+	Lease       time.Duration // whom not to disturb; longer than Timeout
+	MaxAttempts int           // sends of one effect
+	MaxAsks     int           // look-ups in a row that find nothing, before a person is asked
+	AskEvery    time.Duration // between a send whose outcome is unknown and the first look, and the least between looks
+
+	// What of each kind may be under way. They are apart, so that a storm of sends takes no place from looks, nor from sends of
+	// the types that the catalogue marks.
+	Sends, PrioritySends, Asks Limit
+}
+
+// Limit bounds the calls of one kind that this process makes to a target.
+type Limit struct {
+	Places    int     // at once
+	PerSecond float64 // begun; 0: as many as there are
+}
+
+// Provider calls a target. Each method makes one call that ends with ctx, without repeating anything by itself, and says what it
+// observed. Of Lookup and Close only those are called that the target's ability declares.
+type Provider interface {
+	Send(ctx context.Context, e Effect) Evidence
+	Lookup(ctx context.Context, e Effect) Evidence
+	Close(ctx context.Context, e Effect) Evidence
+}
+
+// End is how an effect ended.
+type End struct {
+	State    idempotency.State // succeeded, failed or canceled
+	Reason   Reason            // why, if it did not succeed
+	Evidence Evidence
+}
+
+// Reason says why an effect did not succeed.
+type Reason string
+
+const (
+	ByVerdict   Reason = "verdict"   // the target refused it
+	ByRefusal   Reason = "refusal"   // the target would not have it
+	ByExhausted Reason = "exhausted" // no send was possible within the attempts
+	ByClosing   Reason = "closing"   // it was closed before it took effect
+	ByPerson    Reason = "person"    // a person decided
+)
+
+// check reports what is wrong with a target's settings.
+func (t Target) check() error {
+	wrong := ""
+	switch {
+	case t.Provider == nil || t.Settle == nil:
+		wrong = "it needs a provider and a way to settle"
+	case t.Timeout <= 0 || t.Lease <= t.Timeout:
+		wrong = fmt.Sprintf("the lease (%s) must be longer than a call (%s)", t.Lease, t.Timeout)
+	case t.Ability.Key && t.Ability.KeyWindow <= t.Timeout:
+		wrong = fmt.Sprintf("a key window of %s is over before a call is", t.Ability.KeyWindow)
+	case t.Ability.Floor && !t.Ability.Close:
+		wrong = "a floor is a way to close"
+	case t.MaxAttempts < 1 || t.MaxAsks < 1 || t.AskEvery <= 0:
+		wrong = "it needs attempts, looks, and a time between looks"
+	case t.Sends.Places < 1 || t.PrioritySends.Places < 1 || t.Asks.Places < 1:
+		wrong = "it needs places for sends, for sends with priority and for looks"
+	}
+	if wrong != "" {
+		return fmt.Errorf("configure target %s: %s", t.Name, wrong)
+	}
+	return nil
+}
+
+// sendBy is the last moment for a send that is taken now to begin: it must end within the lease and, where the target knows it by
+// its key, within the window in which the target remembers that, counted from the first send.
+func (t Target) sendBy(e Effect, now time.Time) time.Time {
+	end := now.Add(t.Lease)
+	if t.Ability.Key {
+		first := now
+		if e.FirstSentAt != nil {
+			first = *e.FirstSentAt
+		}
+		if forgotten := first.Add(t.Ability.KeyWindow); forgotten.Before(end) {
+			end = forgotten
+		}
+	}
+	return end.Add(-t.Timeout)
+}
+
+// maySend reports whether one more send is allowed.
+func (t Target) maySend(e Effect, now time.Time) bool {
+	return e.Attempts < t.MaxAttempts && e.CancelAskedAt == nil && (!e.inDoubt() || t.Ability.Key) && now.Before(t.sendBy(e, now))
+}
+
+// mustClose reports whether asking has to begin with closing: where the target can close and either has no keys, or no send by
+// key may follow any more. Then the answer is conclusive.
+func (t Target) mustClose(e Effect, now time.Time) bool {
+	return t.Ability.Close && (!t.Ability.Key || !t.maySend(e, now))
+}
