@@ -1,0 +1,49 @@
+package simulator
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+)
+
+// Config is every setting of the simulator.
+type Config struct {
+	// On loopback by default: whoever can connect can direct the world.
+	Listen string `env:"EINMAL_LISTEN" default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Address to listen on. Whoever reaches it may arm faults."`
+
+	DatabaseURL string `env:"EINMAL_DATABASE_URL" default:"sqlite:./data/einmal_simulator.db" placeholder:"URL" help:"sqlite:PATH or postgres://…; one process at a time."`
+
+	// Off where the role that the simulator connects as owns no tables.
+	Migrate bool `env:"EINMAL_MIGRATE" default:"true" negatable:"" help:"Bring the database to the newest version at the start."`
+
+	// Published, like the demo identities: nothing real is behind them.
+	Token     string `env:"EINMAL_PROVIDER_TOKEN" default:"demo-provider" placeholder:"TOKEN" help:"Bearer token that may ask the targets for anything."`
+	ReadToken string `env:"EINMAL_PROVIDER_READ_TOKEN" default:"demo-provider-read" placeholder:"TOKEN" help:"Bearer token that may only look up."`
+
+	// Requests that hang or are delayed end at once; the others take milliseconds.
+	ShutdownGrace time.Duration `env:"EINMAL_SHUTDOWN_GRACE" default:"8s" help:"How long requests in progress may take to end when the process is told to leave."`
+
+	LogLevel slog.Level `env:"EINMAL_LOG_LEVEL" default:"info" help:"debug, info, warn or error. Requests are logged at debug, faults that strike at info."`
+}
+
+// Logger returns the logger that the configuration describes: JSON, one line a record.
+func (c Config) Logger(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: c.LogLevel}))
+}
+
+func (c Config) validate() error {
+	var errs []error
+	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		errs = append(errs, fmt.Errorf("EINMAL_LISTEN %q is not HOST:PORT", c.Listen))
+	}
+	if c.Token == "" || c.ReadToken == "" {
+		errs = append(errs, errors.New("EINMAL_PROVIDER_TOKEN and EINMAL_PROVIDER_READ_TOKEN cannot be empty"))
+	}
+	if c.ShutdownGrace < 0 {
+		errs = append(errs, errors.New("EINMAL_SHUTDOWN_GRACE cannot be negative"))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,32 @@
+package simulator
+
+import (
+	"time"
+
+	"github.com/einmal/einmal/pkg/database"
+)
+
+// Effect is something that really happened in a target. The ledger is append-only: nothing that later becomes of an effect
+// makes it not have happened.
+type Effect struct {
+	Target    string    `json:"target" gorm:"primaryKey"`
+	ID        string    `json:"-" gorm:"primaryKey"`
+	Kind      string    `json:"kind"`
+	EffectKey string    `json:"effect_key"`
+	Reference string    `json:"reference"`
+	Account   string    `json:"account,omitzero"`
+	At        time.Time `json:"at"`
+}
+
+// TableName is where effects are.
+func (Effect) TableName() string { return "ledger" }
+
+// record makes the effect happen: it has when tx commits.
+func (e Effect) record(tx database.Tx) error { return tx.Create(&e).Error }
+
+// effectsOf are the effects under one effect key, the first first.
+func effectsOf(tx database.Tx, target, effectKey string) ([]Effect, error) {
+	effects := []Effect{}
+	err := tx.Where("target = ? AND effect_key = ?", target, effectKey).Order("id").Find(&effects).Error
+	return effects, err
+}
