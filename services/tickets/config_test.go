@@ -31,3 +31,15 @@ func TestNewRefusesTimesThatItCannotKeep(t *testing.T) {
 		}
 	}
 }
+
+func TestNewRefusesADeskThatCannotBeCalled(t *testing.T) {
+	db := dbtest.Open(t, database.SQLite)
+	for _, url := range []string{"desk", "localhost:8090", "ftp://desk", "http://", "http://%zz", "https://desk?x=1", "https://desk#x"} {
+		config := defaults()
+		config.ProviderURL = url
+		_, err := tickets.New(config, tickets.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
+		if err == nil || !strings.Contains(err.Error(), "EINMAL_PROVIDER_URL") {
+			t.Errorf("%s: error %v", url, err)
+		}
+	}
+}

@@ -1,5 +1,5 @@
 // Package tickets keeps tickets, of which an event of the outside world has one at most per project, however often it is
-// reported and by how many senders.
+// reported and by how many senders. Where there is an external desk, a following operation brings each new ticket to it, once.
 //
 // The journey of a request through this folder:
 //
@@ -7,8 +7,10 @@
 //	service.go   puts the stages together, starts and stops them; the only file that knows all others
 //	http.go      who is calling, with which key; decodes, calls, writes
 //	command.go   the commands: defaults, rules about their members; what is fingerprinted
-//	execute.go   a command inside its claim's transaction: domain rows and answer, no network
+//	execute.go   a command inside its claim's transaction: domain rows, answer and the mirror that follows; no network
 //	ticket.go    what a ticket is, and its resource; pure
+//	provider.go  one call to the desk, and what its answer, or the lack of one, shows
+//	settle.go    how a mirror ended: at the ticket, and as the final answer of its operation
 //	store.go     rows ↔ tickets; the only file with queries
 //	fsck.go      what must be true across the tables, checked from outside
 package tickets

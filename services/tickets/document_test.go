@@ -2,6 +2,7 @@ package tickets_test
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,6 +18,7 @@ import (
 // openAPI is what is read of /openapi.json.
 type openAPI struct {
 	Paths map[string]map[string]struct {
+		OperationID string
 		Parameters  []ref
 		RequestBody struct {
 			Content map[string]struct{ Example json.RawMessage }
@@ -100,8 +102,9 @@ func TestTheDocumentIsTrue(t *testing.T) {
 		for path, methods := range d.Paths {
 			for method, operation := range methods {
 				for _, content := range operation.RequestBody.Content {
-					a := s.agent().Send(t, strings.ToUpper(method), path, string(content.Example), key("example"))
-					if a.Status >= 300 {
+					concrete := strings.Replace(path, "{id}", "1", 1)
+					a := s.As("demo-operator").Send(t, strings.ToUpper(method), concrete, string(content.Example), key("example-%s", operation.OperationID))
+					if a.Status >= 300 && (concrete == path || a.Status != 404) { // nothing is wrong with it but that there is no 1
 						t.Errorf("%s %s: the example is answered %s", method, path, a)
 					}
 				}
@@ -172,7 +175,10 @@ func TestThePolicy(t *testing.T) {
 			t.Errorf("ticket.create has no %s", member)
 		}
 	}
-	if len(operations) != 1 || len(entry) != len(members) || entry["owner"] != "tickets" {
+	if diff := cmp.Diff([]string{"operation.cancel", "operation.reconcile", "review.resolve", "ticket.create", "ticket.mirror"}, slices.Sorted(maps.Keys(operations))); diff != "" {
+		t.Errorf("operations (-want +got)\n%s", diff)
+	}
+	if len(entry) != len(members) || entry["owner"] != "tickets" {
 		t.Errorf("%s", a.Body)
 	}
 }

@@ -55,6 +55,8 @@ func serve() (url string, stop func()) {
 	service, err := tickets.New(tickets.Config{
 		Config:   server.Config{Listen: "127.0.0.1:0", ShutdownGrace: time.Second},
 		Settings: catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour},
+		// No desk: tickets are not mirrored.
+		ReconcileEvery: 2 * time.Second,
 	}, tickets.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
 	exitOn(err)
 	exitOn(service.Listen(ctx))

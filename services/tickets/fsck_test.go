@@ -16,13 +16,7 @@ const another = `INSERT INTO tickets (account_id, id, project, title, descriptio
 	SELECT account_id, ?, project, title, description, priority, labels, NULL, status, version, comment_count, ?, created_at, updated_at FROM tickets WHERE account_id = 'acme' AND id = ?`
 
 func TestFsckSeesEachOfItsViolations(t *testing.T) {
-	// The tickets and operations of a healthy database: plain and event were created, found met the ticket of event.
-	type ids struct{ plain, event, plainOp, eventOp, foundOp string }
-
-	cases := map[string]struct {
-		damage func(exec func(string, ...any), id ids)
-		want   func(id ids) []string
-	}{
+	cases := map[string]damage{
 		"an operation that is open": {
 			func(exec func(string, ...any), id ids) {
 				exec(`INSERT INTO operations (account_id, idempotency_key, id, type, state, fingerprint, route, principal, agent_run, request_id, resource_type, resource_id, resource_href,
@@ -93,45 +87,152 @@ func TestFsckSeesEachOfItsViolations(t *testing.T) {
 				return []string{"an event has one ticket in a project: " + min(id.plain, id.event)}
 			},
 		},
+		"a write that decides something and is open": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE operations SET type = 'operation.cancel' WHERE id = ?", id.plainOp)
+				exec("UPDATE operations SET state = 'queued', response_status = 0, response_body = NULL, completed_at = NULL WHERE id = ?", id.plainOp)
+				exec("DELETE FROM events WHERE operation_id = ? AND type = 'completed'", id.plainOp)
+			},
+			func(id ids) []string {
+				return []string{"every ticket was made by a creation that succeeded: " + id.plain, "no local operation is open: " + id.plainOp}
+			},
+		},
 		"a database that is healthy": {func(func(string, ...any), ids) {}, func(ids) []string { return nil }},
 	}
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s := start(t, kind)
-		plain := create(t, s.agent(), key("plain"), `{"project":"ops","title":"t"}`)
-		event := create(t, s.agent(), key("event"), `{"project":"ops","title":"t","source_event_id":"e"}`)
-		found := create(t, s.agent(), key("found"), `{"project":"ops","title":"t","source_event_id":"e"}`)
-		create(t, s.globex(), key("plain"), `{"project":"ops","title":"t","source_event_id":"e"}`)
-		create(t, s.agent(), key("plain"), `{"project":"ops","title":"t"}`)     // replayed
-		create(t, s.agent(), key("plain"), `{"project":"ops","title":"other"}`) // conflict
-		s.healthy(t)
-		id := ids{ticketOf(t, plain).ID, ticketOf(t, event).ID, plain.Header.Get("Operation-Id"), event.Header.Get("Operation-Id"), found.Header.Get("Operation-Id")}
-		exec := func(statement string, args ...any) {
-			if err := s.db.Read(t.Context()).Exec(statement, args...).Error; err != nil {
-				t.Error(err)
-			}
-		}
-		tables := []string{"operations", "events", "tickets"}
-		for _, table := range tables {
-			exec("CREATE TABLE kept_" + table + " AS SELECT * FROM " + table)
-		}
-		for name, c := range cases {
-			t.Run(name, func(t *testing.T) {
-				c.damage(exec, id)
-				var got []string
-				for _, v := range s.fsck(t) {
-					got = append(got, v.Check+": "+v.ID)
-				}
-				slices.Sort(got)
-				if diff := cmp.Diff(c.want(id), got); diff != "" {
-					t.Errorf("(-want +got)\n%s", diff)
-				}
-				for _, table := range tables {
-					exec("DELETE FROM " + table)
-					exec("INSERT INTO " + table + " SELECT * FROM kept_" + table)
-				}
-			})
-		}
+		s.seesDamages(t, s.healthyWith(t), cases)
 	})
+}
+
+func TestFsckSeesTheViolationsOfMirrors(t *testing.T) {
+	cases := map[string]damage{
+		"a mirror of a ticket that does not know of it": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET mirror_operation_id = '', mirror_reference = '' WHERE id = ?", id.plain)
+			},
+			func(id ids) []string { return []string{"a mirror has its ticket and its effect: " + id.plainMirror} },
+		},
+		"a mirror of a ticket of another account": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE operations SET resource_id = 'tkt_other' WHERE id = ?", id.plainMirror)
+			},
+			func(id ids) []string {
+				return []string{"a mirror has its ticket and its effect: " + id.plainMirror, "a mirrored ticket has the mirror that it names: " + id.plain}
+			},
+		},
+		"a mirror without its effect": {
+			func(exec func(string, ...any), id ids) {
+				exec("DELETE FROM effects WHERE operation_id = ?", id.plainMirror)
+			},
+			func(id ids) []string {
+				return []string{"a mirror has its ticket and its effect: " + id.plainMirror, "a ticket and its mirror know the desk's ticket by the same name: " + id.plain}
+			},
+		},
+		"a ticket that names a mirror which is none": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET mirror_operation_id = ?, mirror_reference = '' WHERE id = ?", id.plainOp, id.plain)
+			},
+			func(id ids) []string {
+				return []string{"a mirror has its ticket and its effect: " + id.plainMirror, "a mirrored ticket has the mirror that it names: " + id.plain}
+			},
+		},
+		"another name of the desk's ticket": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET mirror_reference = 'desk_other' WHERE id = ?", id.plain)
+			},
+			func(id ids) []string {
+				return []string{"a ticket and its mirror know the desk's ticket by the same name: " + id.plain}
+			},
+		},
+		"a name of the desk's ticket that is lost": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET mirror_reference = '' WHERE id = ?", id.plain)
+			},
+			func(id ids) []string {
+				return []string{"a ticket and its mirror know the desk's ticket by the same name: " + id.plain}
+			},
+		},
+		"an effect that has ended otherwise than its operation": { // the checks of pkg/fsck are among ours
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE effects SET state = 'failed' WHERE operation_id = ?", id.plainMirror)
+				exec("UPDATE tickets SET mirror_reference = '' WHERE id = ?", id.plain)
+				exec("UPDATE effects SET id = 'eff_1' WHERE operation_id = ?", id.plainMirror)
+			},
+			func(ids) []string { return []string{"an operation and its effect end together: eff_1"} },
+		},
+		"a database that is healthy": {func(func(string, ...any), ids) {}, func(ids) []string { return nil }},
+	}
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s, _ := mirroring(t, kind, "key")
+		id := s.healthyWith(t)
+		for _, ticket := range []string{id.plain, id.event} {
+			s.ends(t, s.now(t, ticket).Mirror.OperationID, "succeeded")
+		}
+		s.globex().Send(t, "GET", "/v1/operations/"+id.theirMirror, "", "Prefer: wait=25")
+		s.seesDamages(t, id, cases)
+	})
+}
+
+// ids are the tickets and operations of a healthy database: plain and event were created, found met the ticket of event. Where
+// there is a desk each ticket is mirrored.
+type ids struct{ plain, event, plainOp, eventOp, foundOp, plainMirror, theirMirror string }
+
+// damage is what somebody might do to that database, and what is then found, by what it is called and about what.
+type damage struct {
+	damage func(exec func(string, ...any), id ids)
+	want   func(id ids) []string
+}
+
+// healthyWith fills a fresh database.
+func (r running) healthyWith(t *testing.T) ids {
+	t.Helper()
+	plain := create(t, r.agent(), key("plain"), `{"project":"ops","title":"t"}`)
+	event := create(t, r.agent(), key("event"), `{"project":"ops","title":"t","source_event_id":"e"}`)
+	found := create(t, r.agent(), key("found"), `{"project":"ops","title":"t","source_event_id":"e"}`)
+	theirs := create(t, r.globex(), key("plain"), `{"project":"ops","title":"t","source_event_id":"e"}`)
+	create(t, r.agent(), key("plain"), `{"project":"ops","title":"t"}`)     // replayed
+	create(t, r.agent(), key("plain"), `{"project":"ops","title":"other"}`) // conflict
+	id := ids{
+		plain: ticketOf(t, plain).ID, event: ticketOf(t, event).ID,
+		plainOp: plain.Header.Get("Operation-Id"), eventOp: event.Header.Get("Operation-Id"), foundOp: found.Header.Get("Operation-Id"),
+	}
+	if m := ticketOf(t, plain).Mirror; m != nil {
+		id.plainMirror, id.theirMirror = m.OperationID, ticketOf(t, theirs).Mirror.OperationID
+	}
+	return id
+}
+
+// seesDamages does each damage, holds fsck to what it must find, and repairs it.
+func (r running) seesDamages(t *testing.T, id ids, cases map[string]damage) {
+	t.Helper()
+	r.healthy(t)
+	exec := func(statement string, args ...any) {
+		if err := r.db.Read(t.Context()).Exec(statement, args...).Error; err != nil {
+			t.Error(err)
+		}
+	}
+	tables := []string{"operations", "events", "tickets", "effects"}
+	for _, table := range tables {
+		exec("CREATE TABLE kept_" + table + " AS SELECT * FROM " + table)
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			c.damage(exec, id)
+			var got []string
+			for _, v := range r.fsck(t) {
+				got = append(got, v.Check+": "+v.ID)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(c.want(id), got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			for _, table := range tables {
+				exec("DELETE FROM " + table)
+				exec("INSERT INTO " + table + " SELECT * FROM kept_" + table)
+			}
+		})
+	}
 }
 
 // It reads one snapshot: beside traffic it finds no half-done work.

@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 
 	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/audit"
@@ -12,6 +14,8 @@ import (
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
+	"github.com/einmal/einmal/pkg/outbox"
+	"github.com/einmal/einmal/pkg/outbox/outboxhttp"
 	"github.com/einmal/einmal/pkg/server"
 )
 
@@ -31,15 +35,16 @@ type Deps struct {
 type Service struct {
 	server *server.Server
 	events *audit.Log
+	outbox *outbox.Outbox
 }
 
 // New puts the service together. An error says which setting is wrong.
 func New(config Config, deps Deps) (*Service, error) {
-	if err := config.Settings.Validate(); err != nil {
+	if err := config.validate(); err != nil {
 		return nil, fmt.Errorf("configure %s: %w", Name, err)
 	}
 	srv, err := server.New(config.Config, server.Service{
-		Name: Name, Log: deps.Log, LongestAnswer: config.WaitBudget,
+		Name: Name, Log: deps.Log, LongestAnswer: config.WaitBudget + idemhttp.MaxPreferWait,
 		Checks: []server.Check{
 			{Name: "database", Run: deps.DB.Ping},
 			{Name: "migrations", Run: func(ctx context.Context) error { return migrated(ctx, deps.DB) }},
@@ -51,15 +56,36 @@ func New(config Config, deps Deps) (*Service, error) {
 	events := audit.Open(deps.DB)
 	exec := idempotency.New(deps.DB, idempotency.Options{
 		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention,
-		Record: events.Record, Note: events.Note,
+		Record: events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
 	})
-	s := &Service{server: srv, events: events}
 	tickets := store{deps.DB}
-	if err := s.routes(config, exec, api{commands{exec, tickets}, tickets}); err != nil {
+	box, err := outbox.New(outbox.Deps{
+		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
+		Owner: "operator", PollEvery: config.ReconcileEvery,
+	}, targets(config, settler{tickets})...)
+	s := &Service{server: srv, events: events, outbox: box}
+	if err == nil {
+		err = s.routes(config, deps, exec, api{commands{exec, tickets, box, config.ProviderURL != ""}, tickets})
+	}
+	if err != nil {
 		events.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+// targets is the desk, if there is one.
+func targets(config Config, settle settler) []outbox.Target {
+	if config.ProviderURL == "" {
+		return nil
+	}
+	entry, _ := catalogue.Lookup(catalogue.TicketMirror)
+	return []outbox.Target{{
+		Name: deskName, Ability: deskAbility(config), Provider: newProvider(config), Settle: settle.mirrored,
+		Timeout: config.ProviderTimeout, Lease: config.EffectLease, AskEvery: config.ReconcileEvery,
+		MaxAttempts: entry.MaxAttempts, MaxAsks: maxAsks,
+		Sends: outbox.Limit{Places: deskSends}, PrioritySends: outbox.Limit{Places: deskFirst}, Asks: outbox.Limit{Places: deskAsks},
+	}}
 }
 
 // migrated fails while the database lacks a version of the schema.
@@ -72,22 +98,32 @@ func migrated(ctx context.Context, db *database.DB) error {
 }
 
 // routes adds what the service answers, and checks that every write is in the catalogue.
-func (s *Service) routes(config Config, exec *idempotency.Executor, a api) error {
+func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a api) error {
 	e := s.server.Echo()
-	write, read := server.Require(server.Writers...), server.Require(server.Readers...)
+	read := server.Require(server.Readers...)
+	waiter := idemhttp.Waiter{Executor: exec, Settled: s.outbox.Settled}
+	effects := outboxhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
 
 	operations := map[string]string{}
-	for _, route := range a.writes() {
-		e.Add(route.Method, route.Path, route.Handler, write)
-		operations[route.Method+" "+route.Path] = route.Type
+	add := func(routes []idemhttp.Route, roles ...server.Role) {
+		for _, route := range routes {
+			e.Add(route.Method, route.Path, route.Handler, server.Require(roles...))
+			operations[route.Method+" "+route.Path] = route.Type
+		}
 	}
+	writes, decisions := slices.Concat(a.writes(), effects.Writes()), effects.OperatorWrites()
+	add(writes, server.Writers...)
+	add(decisions, server.Operator)
+
 	e.GET("/v1/tickets", a.listTickets, read)
 	e.GET("/v1/tickets/:id", a.getTicket, read)
+	e.GET("/v1/reviews", effects.ListReviews, read)
+	e.GET("/v1/reviews/:id", effects.GetReview, read)
 
-	ops := idemhttp.Operations{Executor: exec, Caller: caller}
+	ops := idemhttp.Operations{Executor: exec, Caller: caller, Waiter: waiter}
 	e.GET("/v1/operations", ops.List, read)
 	e.GET("/v1/operations/:id", ops.Get, read)
-	e.POST("/v1/fingerprints", idemhttp.Fingerprints(a.writes(), caller), read)
+	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions), caller), read)
 
 	policy := catalogue.NewPolicy(config.Settings, catalogue.Of(Name))
 	if err := s.server.PublishJSON("/.well-known/idempotency-policy", policy); err != nil {
@@ -108,8 +144,13 @@ func (s *Service) Listen(ctx context.Context) error { return s.server.Listen(ctx
 // Addr is the address that Listen took.
 func (s *Service) Addr() string { return s.server.Addr() }
 
-// Serve answers until ctx ends, drains, and writes the events that were waiting.
+// Serve answers and brings effects out until ctx ends; then it drains both, and writes the events that were waiting.
 func (s *Service) Serve(ctx context.Context) error {
 	defer s.events.Close()
+	var working sync.WaitGroup
+	defer working.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	working.Go(func() { s.outbox.Run(ctx) })
 	return s.server.Serve(ctx)
 }

@@ -32,10 +32,7 @@ func start(t *testing.T, kind database.Kind, changes ...func(*tickets.Config)) r
 
 func startOn(t *testing.T, db *database.DB, changes ...func(*tickets.Config)) running {
 	t.Helper()
-	config := tickets.Config{
-		Config:   server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second},
-		Settings: catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour},
-	}
+	config := defaults()
 	for _, change := range changes {
 		change(&config)
 	}
@@ -44,6 +41,16 @@ func startOn(t *testing.T, db *database.DB, changes ...func(*tickets.Config)) ru
 		t.Fatal(err)
 	}
 	return running{servertest.Start(t, service), db}
+}
+
+// defaults are the settings of a service that is told nothing, on any port.
+func defaults() tickets.Config {
+	return tickets.Config{
+		Config:        server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second},
+		Settings:      catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour},
+		ProviderToken: "demo-provider", ProviderReadToken: "demo-provider-read", Namespace: "einmal", DeskAbility: "key",
+		ProviderTimeout: 10 * time.Second, EffectLease: 30 * time.Second, ReconcileEvery: 2 * time.Second, KeyWindow: 24 * time.Hour,
+	}
 }
 
 // agent is of the account acme; globex is somebody else.
@@ -76,9 +83,17 @@ type ticket struct {
 	CreatedAt     string            `json:"created_at"`
 	UpdatedAt     string            `json:"updated_at"`
 	ClosedAt      string            `json:"closed_at"`
+	Mirror        *mirror           `json:"mirror"`
 
 	Disposition    string `json:"disposition"`
 	ContentMatches *bool  `json:"content_matches"`
+}
+
+// mirror is what a ticket says of its copy at the desk.
+type mirror struct {
+	OperationID string `json:"operation_id"`
+	State       string `json:"state"`
+	Reference   string `json:"reference"`
 }
 
 // ticketOf is the ticket that an answer is about.

@@ -11,6 +11,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
 )
 
 // errNotFound: the account has no such ticket.
@@ -38,6 +39,10 @@ type row struct {
 	CreatedAt     time.Time `gorm:"autoCreateTime:false"`
 	UpdatedAt     time.Time `gorm:"autoUpdateTime:false"`
 	ClosedAt      *time.Time
+
+	MirrorOperationID string // empty: not mirrored
+	MirrorReference   string // of the ticket at the desk, once that is known
+	MirrorState       string `gorm:"->"` // of the effect; read only
 }
 
 func (row) TableName() string { return "tickets" }
@@ -67,6 +72,27 @@ func (s store) insert(tx database.Tx, t Ticket) (inserted bool, err error) {
 	return insert.RowsAffected == 1, nil
 }
 
+// noteMirror notes which operation mirrors a ticket that this transaction has inserted.
+func (s store) noteMirror(tx database.Tx, t Ticket, operationID string) error {
+	err := tx.AtCommit().Exec("UPDATE tickets SET mirror_operation_id = ? WHERE account_id = ? AND id = ?", operationID, t.AccountID, t.ID).Error
+	if err != nil {
+		return fmt.Errorf("note mirror: %w", err)
+	}
+	return nil
+}
+
+// noteReference notes what the desk calls a ticket.
+func (s store) noteReference(tx database.Tx, account, mirrorOperationID, reference string) error {
+	update := tx.Exec("UPDATE tickets SET mirror_reference = ? WHERE account_id = ? AND "+isMirror, reference, account, mirrorOperationID)
+	switch {
+	case update.Error != nil:
+		return fmt.Errorf("note reference: %w", update.Error)
+	case update.RowsAffected != 1:
+		return fmt.Errorf("note reference: operation %s mirrors %d tickets", mirrorOperationID, update.RowsAffected)
+	}
+	return nil
+}
+
 // onSourceEvent names the one index whose violation is an answer; any other is an error.
 var onSourceEvent = clause.OnConflict{
 	Columns:     []clause.Column{{Name: "account_id"}, {Name: "project"}, {Name: "source_event_id"}},
@@ -78,6 +104,14 @@ var onSourceEvent = clause.OnConflict{
 func (s store) bySourceEvent(tx database.Tx, account, project, sourceEventID string) (Ticket, error) {
 	return one(tx.Where("account_id = ? AND project = ? AND source_event_id = ?", account, project, sourceEventID))
 }
+
+// byMirror reads the ticket that an operation mirrors, inside the transaction that settles it.
+func (s store) byMirror(tx database.Tx, account, operationID string) (Ticket, error) {
+	return one(tx.Where("account_id = ? AND "+isMirror, account, operationID))
+}
+
+// isMirror says what the index says as well: without that a database which does not know the parameter can't use it.
+const isMirror = "mirror_operation_id = ? AND mirror_operation_id <> ''"
 
 // byID reads one ticket, or errNotFound.
 func (s store) byID(ctx context.Context, account, id string) (Ticket, error) {
@@ -108,6 +142,12 @@ func (s store) list(ctx context.Context, account string, f filter, before string
 	return read(query.Order("id DESC").Limit(limit))
 }
 
+// columns are those of a row, by name: with * a migration beside us breaks statements that are prepared. The state of the mirror is a
+// subquery, not a join, which leaves the columns in the caller's conditions without a table's name.
+const columns = `account_id, id, project, title, description, priority, labels, source_event_id, status, version, comment_count, operation_id,
+	created_at, updated_at, closed_at, mirror_operation_id, mirror_reference, coalesce((SELECT e.state FROM effects e
+		WHERE e.account_id = tickets.account_id AND e.operation_id = tickets.mirror_operation_id), '') AS mirror_state`
+
 func one(query *gorm.DB) (Ticket, error) {
 	found, err := read(query.Limit(1))
 	if err != nil {
@@ -121,6 +161,7 @@ func one(query *gorm.DB) (Ticket, error) {
 
 func read(query *gorm.DB) ([]Ticket, error) {
 	var rows []row
+	query = query.Select(columns)
 	if err := query.Find(&rows).Error; err != nil {
 		return nil, database.Classify(fmt.Errorf("read tickets: %w", err))
 	}
@@ -130,6 +171,9 @@ func read(query *gorm.DB) ([]Ticket, error) {
 			AccountID: r.AccountID, ID: r.ID, Project: r.Project, Title: r.Title, Description: r.Description, Priority: r.Priority,
 			SourceEventID: r.SourceEventID, Status: r.Status, Version: r.Version, CommentCount: r.CommentCount,
 			OperationID: r.OperationID, CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt, ClosedAt: r.ClosedAt,
+		}
+		if r.MirrorOperationID != "" {
+			tickets[i].Mirror = &Mirror{OperationID: r.MirrorOperationID, State: idempotency.State(r.MirrorState), Reference: r.MirrorReference}
 		}
 		if err := json.Unmarshal([]byte(r.Labels), &tickets[i].Labels); err != nil {
 			return nil, fmt.Errorf("read tickets: labels of %s: %w", r.ID, err)

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
 )
 
@@ -24,6 +25,14 @@ type Ticket struct {
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 	ClosedAt      *time.Time
+	Mirror        *Mirror // nil: the ticket is not mirrored
+}
+
+// Mirror is the ticket's copy at the external desk, which an operation of its own brings about.
+type Mirror struct {
+	OperationID string            `json:"operation_id"`
+	State       idempotency.State `json:"state"`
+	Reference   string            `json:"reference,omitzero"` // the desk's name for it
 }
 
 // Priority says how urgent a ticket is.
@@ -81,6 +90,7 @@ type resource struct {
 	Status        Status            `json:"status"`
 	Version       int64             `json:"version"`
 	CommentCount  int64             `json:"comment_count"`
+	Mirror        *Mirror           `json:"mirror,omitzero"`
 	CreatedAt     idemhttp.Time     `json:"created_at"`
 	UpdatedAt     idemhttp.Time     `json:"updated_at"`
 	ClosedAt      *idemhttp.Time    `json:"closed_at,omitzero"`
@@ -89,7 +99,7 @@ type resource struct {
 func (t Ticket) resource() resource {
 	return resource{
 		ID: t.ID, Project: t.Project, Title: t.Title, Description: t.Description, Priority: t.Priority, Labels: t.Labels,
-		SourceEventID: t.SourceEventID, Status: t.Status, Version: t.Version, CommentCount: t.CommentCount,
+		SourceEventID: t.SourceEventID, Status: t.Status, Version: t.Version, CommentCount: t.CommentCount, Mirror: t.Mirror,
 		CreatedAt: idemhttp.Time(t.CreatedAt), UpdatedAt: idemhttp.Time(t.UpdatedAt), ClosedAt: (*idemhttp.Time)(t.ClosedAt),
 	}
 }

@@ -121,9 +121,12 @@ func TestWorkThatIsAccepted(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 
-		s.settle(t, id, idempotency.Queued, idempotency.Answer{State: idempotency.Running})
+		s.view.put(id, idempotency.Running, idempotency.Effect{})
 		if now := s.post(t, key("k"), queue); now.Status != 202 || now.Outcome() != "in_progress" || !strings.Contains(string(now.Body), `"state":"running"`) {
 			t.Errorf("while it runs: %s", now)
+		}
+		if p := expect(t, "another command", s.post(t, key("k"), thing), 422, problem.IdempotencyKeyReused); p.OperationState != "running" {
+			t.Errorf("while it runs: %+v", p)
 		}
 
 		s.settle(t, id, idempotency.Running, idempotency.Answer{State: idempotency.Succeeded, Status: 201, Location: "/v1/things/1", Body: []byte(`{"id":1}`)})
@@ -134,7 +137,7 @@ func TestWorkThatIsAccepted(t *testing.T) {
 	})
 }
 
-// settle moves an operation as an outbox would.
+// settle ends an operation as an outbox would.
 func (s *things) settle(t *testing.T, id string, from idempotency.State, answer idempotency.Answer) {
 	t.Helper()
 	op, err := s.exec.ByID(t.Context(), "acme", id)

@@ -23,11 +23,25 @@ type operation struct {
 	Resource          idempotency.Resource `json:"resource,omitzero"`
 	Response          *response            `json:"response,omitzero"`
 	ResponseExpiredAt *Time                `json:"response_expired_at,omitzero"`
-	Attempts          []struct{}           `json:"attempts"` // sends to a target; local work has none
+	ReviewID          string               `json:"review_id,omitzero"`
+	Target            string               `json:"target,omitzero"`
+	EffectKey         string               `json:"effect_key,omitzero"`
+	Reference         string               `json:"reference,omitzero"`
+	Attempts          []send               `json:"attempts"` // sends to the target; local work has none
 	CreatedAt         Time                 `json:"created_at"`
 	UpdatedAt         Time                 `json:"updated_at"`
 	NextAction        problem.NextAction   `json:"next_action"`
 	RetryAfterSeconds int                  `json:"retry_after_seconds"`
+}
+
+// send is one call that may have had the effect.
+type send struct {
+	ID        string `json:"id"`
+	StartedAt Time   `json:"started_at"`
+	EndedAt   *Time  `json:"ended_at,omitzero"`
+	Outcome   string `json:"outcome,omitzero"` // absent while it is under way, or if its process died
+	Error     string `json:"error,omitzero"`
+	Reference string `json:"reference,omitzero"`
 }
 
 // response is the stored final answer; without a body if it has none, or none any more.
@@ -40,7 +54,7 @@ type response struct {
 func newOperation(op idempotency.Operation) operation {
 	o := operation{
 		ID: op.ID, Type: op.Type, State: op.State, Effect: op.State.Effect(), AgentRun: op.AgentRun, Resource: op.Resource,
-		Attempts: []struct{}{}, CreatedAt: Time(op.CreatedAt), UpdatedAt: Time(op.UpdatedAt),
+		Attempts: []send{}, CreatedAt: Time(op.CreatedAt), UpdatedAt: Time(op.UpdatedAt),
 		ResponseExpiredAt: (*Time)(op.ResponseExpiredAt),
 	}
 	if op.State.Final() {
@@ -50,6 +64,15 @@ func newOperation(op idempotency.Operation) operation {
 		}
 	} else {
 		o.RetryAfterSeconds = retryAfter
+	}
+	if e := op.Effect; e != nil {
+		o.ReviewID, o.Target, o.EffectKey, o.Reference = e.ReviewID, e.Target, e.Key, e.Reference
+		if e.InDoubt { // queued again, under the same key
+			o.Effect = idempotency.Unknown.Effect()
+		}
+		for _, s := range e.Sends {
+			o.Attempts = append(o.Attempts, send{s.ID, Time(s.StartedAt), (*Time)(s.EndedAt), s.Outcome, s.Error, s.Reference})
+		}
 	}
 	o.NextAction = nextAction(op)
 	return o
@@ -62,6 +85,10 @@ func nextAction(op idempotency.Operation) problem.NextAction {
 		return problem.NextStop
 	case idempotency.AwaitingApproval:
 		return problem.NextAskHuman
+	case idempotency.Unknown:
+		if op.Effect != nil && op.Effect.ReviewID != "" {
+			return problem.NextAskHuman
+		}
 	case idempotency.Failed:
 		if advice := adviceOf(op.ResponseBody).NextAction; advice != "" {
 			return advice
@@ -84,12 +111,22 @@ func adviceOf(body []byte) (a advice) {
 
 func retryAfterOf(body []byte) int { return adviceOf(body).RetryAfterSeconds }
 
+// OperationAnswer is a success whose body is an operation: of a cancel, of a reconcile.
+func OperationAnswer(status int, op idempotency.Operation) (idempotency.Answer, error) {
+	body, err := Marshal(newOperation(op))
+	return idempotency.Answer{
+		State: idempotency.Succeeded, Status: status, Location: operationHref(op.ID), Body: body,
+		Resource: idempotency.Resource{Type: "operation", ID: op.ID, Href: operationHref(op.ID)},
+	}, err
+}
+
 func operationHref(id string) string { return "/v1/operations/" + id }
 
 // Operations serves GET /v1/operations/:id and GET /v1/operations of one service.
 type Operations struct {
 	Executor *idempotency.Executor
 	Caller   func(echo.Context) Caller
+	Waiter   Waiter
 }
 
 // Get answers GET /v1/operations/:id.
@@ -128,6 +165,9 @@ func (o Operations) one(c echo.Context) func(idempotency.Operation, error) error
 			return problem.New(problem.OperationNotFound, "No operation of this account has this id or key. A key that was never seen here is safe to send with.")
 		}
 		if err != nil {
+			return err
+		}
+		if op, err = o.Waiter.WaitFor(c, op); err != nil {
 			return err
 		}
 		return writeJSON(c, http.StatusOK, newOperation(op))

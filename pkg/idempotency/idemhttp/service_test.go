@@ -1,9 +1,11 @@
 package idemhttp_test
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,6 +65,7 @@ type things struct {
 	*servertest.Server
 	db   *database.DB
 	exec *idempotency.Executor
+	view described
 	held chan struct{} // closed to let go what "do": "wait" holds
 	ran  chan struct{} // one for each time that "wait" has begun
 }
@@ -79,13 +82,15 @@ func startOn(t *testing.T, db *database.DB, options idempotency.Options) *things
 			t.Fatal(err)
 		}
 	}
-	s := &things{db: db, exec: idempotency.New(db, options), held: make(chan struct{}), ran: make(chan struct{}, 1000)}
+	s := &things{db: db, held: make(chan struct{}), ran: make(chan struct{}, 1000)}
+	options.Describe = s.view.describe
+	s.exec = idempotency.New(db, options)
 	srv, err := server.New(server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second},
 		server.Service{Name: "things", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ops := idemhttp.Operations{Executor: s.exec, Caller: caller}
+	ops := idemhttp.Operations{Executor: s.exec, Caller: caller, Waiter: s.waiter()}
 	read, write := server.Require(server.Readers...), server.Require(server.Writers...)
 	for _, route := range s.routes() {
 		srv.Echo().Add(route.Method, route.Path, route.Handler, write)
@@ -95,6 +100,44 @@ func startOn(t *testing.T, db *database.DB, options idempotency.Options) *things
 	srv.Echo().POST("/v1/fingerprints", idemhttp.Fingerprints(s.routes(), caller), read)
 	s.Server = servertest.StartUndocumented(t, srv)
 	return s
+}
+
+// waiter is one that nobody tells when something is settled, as in a replica that does not settle it.
+func (s *things) waiter() idemhttp.Waiter {
+	return idemhttp.Waiter{Executor: s.exec, Settled: func() <-chan struct{} { return nil }}
+}
+
+// described is what is known of effects outside, as an outbox knows it: by operation, its state while it is open and the rest.
+type described struct {
+	mu     sync.Mutex
+	states map[string]idempotency.State
+	known  map[string]idempotency.Effect
+}
+
+func (d *described) put(id string, state idempotency.State, known idempotency.Effect) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.states == nil {
+		d.states, d.known = map[string]idempotency.State{}, map[string]idempotency.Effect{}
+	}
+	d.states[id], d.known[id] = state, known
+}
+
+func (d *described) describe(_ context.Context, ops []idempotency.Operation) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for i := range ops {
+		state, ok := d.states[ops[i].ID]
+		if !ok {
+			continue
+		}
+		if !ops[i].State.Final() {
+			ops[i].State = state
+		}
+		known := d.known[ops[i].ID]
+		ops[i].Effect = &known
+	}
+	return nil
 }
 
 func (s *things) routes() []idemhttp.Route {
@@ -122,6 +165,9 @@ func (s *things) create(operationType string) echo.HandlerFunc {
 		}
 		result, err := s.exec.Do(c.Request().Context(), call.Request(operationType, command), s.apply(command))
 		if err != nil {
+			return err
+		}
+		if result, err = s.waiter().Wait(c, result); err != nil {
 			return err
 		}
 		return idemhttp.Write(c, result)

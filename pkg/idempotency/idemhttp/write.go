@@ -74,6 +74,13 @@ func RefusalFinal(op idempotency.Operation, p *problem.Problem) *idempotency.Ref
 	return &idempotency.Refusal{Answer: refusal(about(op, p)), Final: true}
 }
 
+// Failure is the final answer of an accepted operation that failed or was canceled.
+func Failure(operationID string, state idempotency.State, p *problem.Problem) idempotency.Answer {
+	a := refusal(about(idempotency.Operation{ID: operationID, State: state}, p))
+	a.State = state
+	return a
+}
+
 // RefusalForNow is a refusal of which nothing is stored: the same key may be tried later, after p.RetryAfterSeconds.
 func RefusalForNow(p *problem.Problem) *idempotency.Refusal {
 	return &idempotency.Refusal{Answer: refusal(p)}

@@ -1,0 +1,100 @@
+package outboxhttp
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/einmal/einmal/pkg/catalogue"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
+	"github.com/einmal/einmal/pkg/outbox"
+	"github.com/einmal/einmal/pkg/problem"
+)
+
+// Handlers answer about the effects of one service.
+type Handlers struct {
+	DB       *database.DB
+	Executor *idempotency.Executor
+	Outbox   *outbox.Outbox
+	Caller   func(echo.Context) idemhttp.Caller
+}
+
+// Writes are the routes that an agent may use. Each path names the operation that is canceled or asked about.
+func (h Handlers) Writes() []idemhttp.Route {
+	return []idemhttp.Route{
+		{Method: http.MethodPost, Path: "/v1/operations/:id/cancel", Type: catalogue.OperationCancel, Command: nothing, Handler: h.cancel},
+		{Method: http.MethodPost, Path: "/v1/operations/:id/reconcile", Type: catalogue.OperationReconcile, Command: nothing, Handler: h.reconcile},
+	}
+}
+
+// noMembers is the command of a request that says nothing but its path.
+type noMembers struct{}
+
+func nothing() idemhttp.Command { return &noMembers{} }
+
+func (*noMembers) Validate() []problem.Violation { return nil }
+
+// cancel answers POST /v1/operations/:id/cancel: 200 when the operation has ended, 202 when its target has to be closed first.
+func (h Handlers) cancel(c echo.Context) error {
+	return h.about(c, catalogue.OperationCancel, func(tx database.Tx, account, id string) (outbox.Effect, int, error) {
+		e, err := h.Outbox.Cancel(tx, account, id)
+		if e.State == idempotency.Canceled {
+			return e, http.StatusOK, err
+		}
+		return e, http.StatusAccepted, err
+	})
+}
+
+// reconcile answers POST /v1/operations/:id/reconcile: 202, the target is asked now.
+func (h Handlers) reconcile(c echo.Context) error {
+	return h.about(c, catalogue.OperationReconcile, func(tx database.Tx, account, id string) (outbox.Effect, int, error) {
+		e, err := h.Outbox.Reconcile(tx, account, id)
+		return e, http.StatusAccepted, err
+	})
+}
+
+// about executes a write about the operation in the path.
+func (h Handlers) about(c echo.Context, operationType string, do func(tx database.Tx, account, id string) (outbox.Effect, int, error)) error {
+	call, err := idemhttp.Begin(c, h.Caller(c))
+	if err != nil {
+		return err
+	}
+	command := nothing()
+	if err := call.Decode(command); err != nil {
+		return err
+	}
+	account, id := h.Caller(c).Account, c.Param("id")
+	result, err := h.Executor.Do(c.Request().Context(), call.Request(operationType, command), func(tx database.Tx, own idempotency.Operation) (idempotency.Answer, error) {
+		if _, err := h.Executor.Row(tx, account, id); errors.Is(err, idempotency.ErrNotFound) {
+			return idempotency.Answer{}, problem.New(problem.OperationNotFound, "This account has no operation with this id.")
+		}
+		effect, status, err := do(tx, account, id)
+		switch {
+		case errors.Is(err, outbox.ErrNoEffect):
+			return idempotency.Answer{}, idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "This operation has ended; its answer does not change any more."))
+		case errors.Is(err, outbox.ErrRunning):
+			return idempotency.Answer{}, idemhttp.RefusalFinal(own, problem.New(problem.OperationRunning, "Its effect may have happened, and its target can't take it back. Wait for its final answer."))
+		case err != nil:
+			return idempotency.Answer{}, err
+		}
+		op, err := h.Executor.Row(tx, account, id)
+		if err != nil {
+			return idempotency.Answer{}, err
+		}
+		if !op.State.Final() {
+			op.State = effect.State
+		}
+		op.Effect = &idempotency.Effect{
+			Target: effect.Target, Key: effect.EffectKey, InDoubt: effect.Doubt != nil, Reference: effect.Reference, ReviewID: effect.ReviewID,
+		}
+		return idemhttp.OperationAnswer(status, op)
+	})
+	if err != nil {
+		return err
+	}
+	h.Outbox.Nudge()
+	return idemhttp.Write(c, result)
+}

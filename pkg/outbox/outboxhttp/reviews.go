@@ -1,0 +1,170 @@
+package outboxhttp
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/labstack/echo/v4"
+
+	"github.com/einmal/einmal/pkg/catalogue"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
+	"github.com/einmal/einmal/pkg/outbox"
+	"github.com/einmal/einmal/pkg/problem"
+	"github.com/einmal/einmal/pkg/review"
+)
+
+// OperatorWrites are the routes that only an operator may use.
+func (h Handlers) OperatorWrites() []idemhttp.Route {
+	return []idemhttp.Route{
+		{Method: http.MethodPost, Path: "/v1/reviews/:id/resolution", Type: catalogue.ReviewResolve, Command: func() idemhttp.Command { return &resolution{} }, Handler: h.resolve},
+	}
+}
+
+// resolution is the command of POST /v1/reviews/:id/resolution.
+type resolution struct {
+	State     *idempotency.State `json:"state"`
+	Evidence  string             `json:"evidence"`
+	Reference string             `json:"reference"`
+}
+
+const (
+	maxEvidence  = 2000 // characters: what a person has seen, and where
+	maxReference = 255  // characters
+)
+
+// Validate returns everything that is wrong.
+func (r *resolution) Validate() (all []problem.Violation) {
+	if r.State != nil && !r.State.Final() {
+		all = append(all, problem.Violation{Pointer: "/state", Detail: "must be succeeded, failed or canceled, or absent if the operation is not unknown"})
+	}
+	if n := utf8.RuneCountInString(r.Evidence); n < 1 || n > maxEvidence {
+		all = append(all, problem.Violation{Pointer: "/evidence", Detail: "must say in 1 to 2000 characters what was seen and where"})
+	}
+	if utf8.RuneCountInString(r.Reference) > maxReference {
+		all = append(all, problem.Violation{Pointer: "/reference", Detail: "must have at most 255 characters"})
+	}
+	return all
+}
+
+// reviewResource is a review as clients see it.
+type reviewResource struct {
+	ID          string           `json:"id"`
+	Kind        review.Kind      `json:"kind"`
+	OperationID string           `json:"operation_id,omitzero"`
+	Owner       string           `json:"owner"`
+	OpenedAt    idemhttp.Time    `json:"opened_at"`
+	DueAt       idemhttp.Time    `json:"due_at"`
+	Evidence    []reviewEvidence `json:"evidence"`
+	State       string           `json:"state"`
+	ResolvedBy  string           `json:"resolved_by,omitzero"`
+}
+
+type reviewEvidence struct {
+	Source string        `json:"source"`
+	At     idemhttp.Time `json:"at"`
+	Says   string        `json:"says"`
+}
+
+func newReview(r review.Review) reviewResource {
+	resource := reviewResource{
+		ID: r.ID, Kind: r.Kind, OperationID: r.OperationID, Owner: r.Owner, OpenedAt: idemhttp.Time(r.OpenedAt), DueAt: idemhttp.Time(r.DueAt),
+		State: r.State, ResolvedBy: r.ResolvedBy, Evidence: []reviewEvidence{},
+	}
+	for _, e := range r.Evidence {
+		resource.Evidence = append(resource.Evidence, reviewEvidence{e.Source, idemhttp.Time(e.At), e.Says})
+	}
+	return resource
+}
+
+// ListReviews answers GET /v1/reviews?state&limit&cursor.
+func (h Handlers) ListReviews(c echo.Context) error {
+	query := idemhttp.ReadQuery(c)
+	page, state := query.Page(), query.Text("state")
+	if !slices.Contains([]string{"", review.StateOpen, review.StateResolved}, state) {
+		query.Wrong("state", "must be open or resolved")
+	}
+	if err := query.Err(); err != nil {
+		return err
+	}
+	fetch := func(before string, limit int) ([]review.Review, error) {
+		return review.List(c.Request().Context(), h.DB, h.Caller(c).Account, state, before, limit)
+	}
+	return idemhttp.WritePage(c, page, fetch, func(r review.Review) (string, any) { return r.ID, newReview(r) })
+}
+
+// GetReview answers GET /v1/reviews/:id.
+func (h Handlers) GetReview(c echo.Context) error {
+	r, err := review.Get(h.DB.Read(c.Request().Context()), h.Caller(c).Account, c.Param("id"))
+	if errors.Is(err, review.ErrNotFound) {
+		return noReview()
+	}
+	if err != nil {
+		return err
+	}
+	return idemhttp.WriteResource(c, newReview(r))
+}
+
+func noReview() *problem.Problem {
+	return problem.New(problem.NotFound, "This account has no review with this id.")
+}
+
+// resolve answers POST /v1/reviews/:id/resolution. With a state it ends the unknown operation that the review is about.
+func (h Handlers) resolve(c echo.Context) error {
+	call, err := idemhttp.Begin(c, h.Caller(c))
+	if err != nil {
+		return err
+	}
+	command := &resolution{}
+	if err := call.Decode(command); err != nil {
+		return err
+	}
+	who, id := h.Caller(c), c.Param("id")
+	result, err := h.Executor.Do(c.Request().Context(), call.Request(catalogue.ReviewResolve, command), func(tx database.Tx, own idempotency.Operation) (idempotency.Answer, error) {
+		r, err := review.Resolve(tx, who.Account, id, who.Principal, review.Evidence{Source: who.Principal, At: tx.Now, Says: command.Evidence})
+		switch {
+		case errors.Is(err, review.ErrNotFound):
+			return idempotency.Answer{}, noReview()
+		case errors.Is(err, review.ErrResolved):
+			return idempotency.Answer{}, idemhttp.RefusalFinal(own, problem.New(problem.ReviewResolved, "Somebody has resolved this review."))
+		case err != nil:
+			return idempotency.Answer{}, err
+		}
+		if err := h.decide(tx, own, r, command); err != nil {
+			return idempotency.Answer{}, err
+		}
+		body, err := idemhttp.Marshal(newReview(r))
+		href := "/v1/reviews/" + r.ID
+		return idempotency.Answer{
+			State: idempotency.Succeeded, Status: http.StatusOK, Location: href, Body: body,
+			Resource: idempotency.Resource{Type: "review", ID: r.ID, Href: href},
+		}, err
+	})
+	if err != nil {
+		return err
+	}
+	return idemhttp.Write(c, result)
+}
+
+// decide ends the operation of a review of kind unknown, which has no end without it.
+func (h Handlers) decide(tx database.Tx, own idempotency.Operation, r review.Review, command *resolution) error {
+	if command.State == nil {
+		if r.Kind == review.Unknown {
+			return problem.Invalid(problem.Violation{Pointer: "/state", Detail: "must say how the operation ended: succeeded, failed or canceled"})
+		}
+		return nil
+	}
+	err := h.Outbox.Decide(tx, r.AccountID, r.OperationID, *command.State, command.Reference)
+	switch {
+	case errors.Is(err, outbox.ErrNoEffect):
+		return idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "The operation has ended; resolve the review without a state."))
+	case errors.Is(err, outbox.ErrRunning):
+		busy := problem.New(problem.OperationRunning, "The target is being asked at this moment. Try again.")
+		busy.RetryAfterSeconds, busy.Retry, busy.NextAction = 1, problem.RetrySameKey, problem.NextRetrySameKey
+		return idemhttp.RefusalForNow(busy)
+	}
+	return err
+}

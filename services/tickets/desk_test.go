@@ -1,0 +1,190 @@
+package tickets_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/services/simulator"
+	"github.com/einmal/einmal/services/tickets"
+)
+
+// patience is for what happens within a second or two; on a busy machine, within many.
+const patience = 25 * time.Second
+
+// desk is a simulated desk: the truth about what was sent.
+type desk struct {
+	t   *testing.T
+	url string
+}
+
+// abilities are what a desk can do that EINMAL_DESK_ABILITY describes by the same name, and no more.
+var abilities = map[string]string{
+	"key":    `{"target":"desk","keys":"honour","lookup":true,"close":false}`,
+	"close":  `{"target":"desk","keys":"ignore","lookup":false,"close":true}`,
+	"lookup": `{"target":"desk","keys":"ignore","lookup":true,"close":false}`,
+	"none":   `{"target":"desk","keys":"ignore","lookup":false,"close":false}`,
+}
+
+// startDesk runs a simulator with an ability until the test ends.
+func startDesk(t *testing.T, kind database.Kind, ability string) desk {
+	t.Helper()
+	db := dbtest.Connect(t, dbtest.URL(t, kind), database.Options{})
+	if err := migrations.Up(t.Context(), db, simulator.Name); err != nil {
+		t.Fatal(err)
+	}
+	config := simulator.Config{Listen: "127.0.0.1:0", Token: "demo-provider", ReadToken: "demo-provider-read", ShutdownGrace: patience}
+	service, err := simulator.New(config, simulator.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := service.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- service.Serve(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-served; err != nil {
+			t.Errorf("desk: %v", err)
+		}
+	})
+	d := desk{t, "http://" + service.Addr()}
+	d.do("POST", "/_abilities", abilities[ability], nil)
+	return d
+}
+
+// arm makes a fault strike the next calls of a kind.
+func (d desk) arm(fault string) {
+	d.t.Helper()
+	d.do("POST", "/_faults", fault, nil)
+}
+
+// ledger is what really happened.
+func (d desk) ledger() (all []simulator.Effect) {
+	d.t.Helper()
+	d.do("GET", "/_ledger", "", &all)
+	return all
+}
+
+// has holds the ledger to a number of tickets, and returns the first.
+func (d desk) has(want int) (first simulator.Effect) {
+	d.t.Helper()
+	all := d.ledger()
+	if len(all) != want {
+		d.t.Errorf("the desk has %d tickets, want %d: %v", len(all), want, all)
+	}
+	if len(all) > 0 {
+		first = all[0]
+	}
+	return first
+}
+
+func (d desk) do(method, path, body string, into any) {
+	d.t.Helper()
+	request, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if into != nil {
+		err = errors.Join(err, json.Unmarshal(text, into))
+	}
+	if err != nil || response.StatusCode >= 300 {
+		d.t.Fatalf("%s %s: %d %s, %v", method, path, response.StatusCode, text, err)
+	}
+}
+
+// mirroring is a service with a desk, of which it is told the truth.
+func mirroring(t *testing.T, kind database.Kind, ability string, changes ...func(*tickets.Config)) (running, desk) {
+	t.Helper()
+	d := startDesk(t, kind, ability)
+	return start(t, kind, append([]func(*tickets.Config){func(c *tickets.Config) {
+		c.ProviderURL, c.DeskAbility = d.url, ability
+		c.ProviderTimeout, c.EffectLease, c.ReconcileEvery = time.Second, 3*time.Second, 20*time.Millisecond
+	}}, changes...)...), d
+}
+
+// operation is the resource as a client reads it.
+type operation struct {
+	ID, Type, State, Effect, Target, Reference string
+	EffectKey                                  string `json:"effect_key"`
+	ReviewID                                   string `json:"review_id"`
+	NextAction                                 string `json:"next_action"`
+	Response                                   struct {
+		Status int
+		Body   json.RawMessage
+	}
+	Attempts []struct{ ID, Outcome, Error, Reference string }
+}
+
+func (op operation) outcomes() (all []string) {
+	for _, a := range op.Attempts {
+		all = append(all, a.Outcome)
+	}
+	return all
+}
+
+// mirrored creates a ticket and returns it with its mirror's operation.
+func (r running) mirrored(t *testing.T, k, project string) (ticket, string) {
+	t.Helper()
+	a := create(t, r.agent(), key("%s", k), `{"project":"`+project+`","title":"Disk full"}`)
+	made := ticketOf(t, a)
+	if a.Status != 201 || made.Mirror == nil || made.Mirror.State != "queued" || made.Mirror.Reference != "" {
+		t.Fatalf("created %s", a)
+	}
+	return made, made.Mirror.OperationID
+}
+
+func (r running) operation(t *testing.T, id string, headers ...string) (op operation) {
+	t.Helper()
+	r.agent().Send(t, "GET", "/v1/operations/"+id, "", headers...).Decode(t, &op)
+	return op
+}
+
+// becomes waits until an operation is as it must be.
+func (r running) becomes(t *testing.T, id, what string, holds func(operation) bool) (op operation) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		if op = r.operation(t, id); holds(op) {
+			return op
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain until the operation %s: %+v", what, op)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// ends waits for the end of an operation as a client does.
+func (r running) ends(t *testing.T, id, state string) operation {
+	t.Helper()
+	op := r.operation(t, id, "Prefer: wait=25")
+	if op.State != state {
+		t.Errorf("the operation is %+v, want it %s", op, state)
+	}
+	return op
+}
+
+// now reads a ticket.
+func (r running) now(t *testing.T, id string) ticket {
+	t.Helper()
+	return ticketOf(t, r.agent().Send(t, "GET", "/v1/tickets/"+id, ""))
+}
