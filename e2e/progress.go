@@ -41,7 +41,7 @@ func (p *progress) end(r Result, log string) {
 		return // the table will say it
 	}
 	fmt.Fprintf(p.w, "%s %s (%.1f s)\n", r.verdict(), r.Name, r.Seconds)
-	if r.Passed {
+	if r.Passed || r.skipped {
 		return
 	}
 	fmt.Fprintf(p.w, "    %s\n", strings.ReplaceAll(r.Detail, "\n", "\n    "))

@@ -15,8 +15,10 @@ import (
 type Results struct {
 	Passed    int      `json:"passed"`
 	Failed    int      `json:"failed"`
-	Skipped   int      `json:"skipped"` // not run, because the run was interrupted
+	Skipped   int      `json:"skipped"` // could not be played here, or not any more because the run was interrupted
 	Scenarios []Result `json:"scenarios"`
+
+	interrupted int // of those that were skipped
 }
 
 // Result is what became of one scenario.
@@ -25,8 +27,10 @@ type Result struct {
 	Passed   bool    `json:"passed"`
 	Seconds  float64 `json:"seconds"`
 	Injected *int    `json:"injected"` // faults that really happened; null where the scenario injects none
-	Effects  int     `json:"effects"`  // rows in the database, counted behind the services' backs
-	Detail   string  `json:"detail"`   // what was seen, or why it failed
+	Effects  int     `json:"effects"`  // in the desk's ledger, where it has a desk, else tickets, counted behind the services' backs
+	Detail   string  `json:"detail"`   // what was seen, or why it failed or was skipped
+
+	skipped bool
 }
 
 // Err is nil if every scenario passed.
@@ -34,8 +38,8 @@ func (r Results) Err() error {
 	switch {
 	case r.Failed > 0:
 		return fmt.Errorf("%d of %d scenarios failed", r.Failed, r.Passed+r.Failed+r.Skipped)
-	case r.Skipped > 0:
-		return fmt.Errorf("interrupted: %d of %d scenarios did not run", r.Skipped, r.Passed+r.Skipped)
+	case r.interrupted > 0:
+		return fmt.Errorf("interrupted: %d of %d scenarios did not run", r.interrupted, r.Passed+r.Skipped)
 	}
 	return nil
 }
@@ -43,17 +47,21 @@ func (r Results) Err() error {
 func (r *Results) add(s scenarios.Scenario, o scenarios.Outcome) Result {
 	result := Result{
 		Name:     s.Name,
-		Passed:   o.Err == nil,
+		Passed:   o.Err == nil && o.Skipped == "",
 		Seconds:  o.Took.Round(time.Millisecond).Seconds(),
 		Injected: o.Injected,
 		Effects:  o.Effects,
 		Detail:   o.Detail,
 	}
-	if o.Err == nil {
-		r.Passed++
-	} else {
+	switch {
+	case o.Err != nil:
 		r.Failed++
 		result.Detail = o.Err.Error()
+	case o.Skipped != "":
+		r.Skipped++
+		result.Detail, result.skipped = "skipped: "+o.Skipped, true
+	default:
+		r.Passed++
 	}
 	r.Scenarios = append(r.Scenarios, result)
 	return result
@@ -90,8 +98,11 @@ func shorten(detail string) string {
 }
 
 func (r Result) verdict() string {
-	if r.Passed {
+	switch {
+	case r.Passed:
 		return "passed"
+	case r.skipped:
+		return "skipped"
 	}
 	return "FAILED"
 }

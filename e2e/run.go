@@ -42,6 +42,9 @@ func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
 	if err != nil {
 		return Results{}, err
 	}
+	if len(opts.Names) == 0 { // by name, they are skipped with the reason
+		selected = slices.DeleteFunc(selected, func(s scenarios.Scenario) bool { return s.Only != "" && s.Only != lab.Kind })
+	}
 	results := play(ctx, lab, selected, opts.Seed, newProgress(w, opts))
 	err = lab.Close()
 	if opts.JSON {
@@ -56,7 +59,8 @@ func play(ctx context.Context, lab *harness.Lab, selected []scenarios.Scenario, 
 		progress.begin(scenario, i, len(selected))
 		outcome := scenario.Play(ctx, lab, seed)
 		if ctx.Err() != nil { // it did not fail, it was ended
-			results.Skipped = len(selected) - i
+			results.interrupted = len(selected) - i
+			results.Skipped += results.interrupted
 			break
 		}
 		progress.end(results.add(scenario, outcome), outcome.Log)

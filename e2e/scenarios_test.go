@@ -46,8 +46,17 @@ func TestScenarios(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		lab := open(t, kind)
 		for _, scenario := range scenarios.All() {
+			if scenario.Only != "" && scenario.Only != kind {
+				continue
+			}
 			t.Run(scenario.Name, func(t *testing.T) {
 				outcome := scenario.Play(t.Context(), lab, 1)
+				if outcome.Skipped != "" && os.Getenv("CI") == "" {
+					t.Skipf("NOT PLAYED: %s", outcome.Skipped)
+				}
+				if outcome.Skipped != "" {
+					t.Fatal(outcome.Skipped)
+				}
 				if outcome.Err != nil {
 					t.Fatalf("%s\n%v\n%s", scenario.Promise, outcome.Err, outcome.Log)
 				}
@@ -107,6 +116,12 @@ func TestRun(t *testing.T) {
 		_, out, err := play(e2e.Options{List: true})
 		if err != nil || strings.Count(out, "\n") != len(scenarios.All()) {
 			t.Fatalf("%v\n%s", err, out)
+		}
+	})
+	t.Run("says why it skips what is about the other database", func(t *testing.T) {
+		results, _, err := play(e2e.Options{Names: []string{"replica_five_minutes_ahead"}, Database: "sqlite"})
+		if err != nil || results.Err() != nil || results.Skipped != 1 || !strings.Contains(results.Scenarios[0].Detail, "postgres") {
+			t.Fatalf("got %+v, %v", results, err)
 		}
 	})
 	t.Run("refuses a name that it doesn't know", func(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 type roles struct {
 	Run         runCmd         `cmd:"" help:"Everything in one process on embedded SQLite; stays until SIGINT or SIGTERM."`
 	Tickets     ticketsCmd     `cmd:"" help:"The tickets service."`
+	Simulator   simulatorCmd   `cmd:"" help:"The outside world that can be told to fail: a ticket desk, with a ledger of its real effects."`
 	Scenarios   scenariosCmd   `cmd:"" help:"Run the failure scenarios against real processes and say which held."`
 	Fsck        fsckCmd        `cmd:"" help:"Check what must always be true of a service's database; exit 1 if something is not."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring a service's database to the newest version of its schema."`

@@ -27,11 +27,14 @@ type process struct {
 	took    time.Duration // from its start until it was ready
 }
 
+// anyDesk lets the simulated desk take any port that is free: several of these tests may run at once.
+const anyDesk = "EINMAL_SIMULATOR_LISTEN=127.0.0.1:0"
+
 // start starts a role on a free port and waits until it is ready. The end of the test ends it.
 func start(t *testing.T, role string, settings ...string) *process {
 	t.Helper()
 	p := &process{address: freeAddress(t)}
-	p.Cmd = command(t, append(settings, "EINMAL_LISTEN="+p.address), role)
+	p.Cmd = command(t, append(settings, "EINMAL_LISTEN="+p.address, anyDesk), role)
 	p.Stdout, p.Stderr = &p.out, &p.out
 	began := time.Now()
 	if err := p.Start(); err != nil {
@@ -105,7 +108,25 @@ func TestRun(t *testing.T) {
 
 	t.Run("says what to do when its port is taken", func(t *testing.T) {
 		first := start(t, "tickets")
-		checkRefused(t, run(t, []string{"EINMAL_LISTEN=" + first.address}, "run"), 1, first.address, "EINMAL_LISTEN")
+		checkRefused(t, run(t, []string{"EINMAL_LISTEN=" + first.address, anyDesk}, "run"), 1, first.address, "EINMAL_LISTEN")
+		checkRefused(t, run(t, []string{"EINMAL_SIMULATOR_LISTEN=" + first.address}, "run"), 1, first.address, "EINMAL_SIMULATOR_LISTEN")
+	})
+
+	t.Run("mirrors what is created at the desk that it simulates, and at no desk if it is told of one that is away", func(t *testing.T) {
+		p := start(t, "run")
+		p.create(t, "key-1")
+		await(t, "the desk has the ticket", func() bool { return strings.Contains(p.mirrors(t), `"state":"succeeded","reference":"desk_`) })
+		if status := p.leave(t, syscall.SIGTERM); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+		away := start(t, "run", "EINMAL_PROVIDER_URL=http://"+freeAddress(t))
+		if strings.Contains(away.out.String(), "simulated") {
+			t.Errorf("a desk is simulated:\n%s", away.out.String())
+		}
+		away.create(t, "key-1") // which does not need the desk
+		if got := away.mirrors(t); !strings.Contains(got, `"mirror":{`) || strings.Contains(got, "desk_") {
+			t.Errorf("tickets: %s", got)
+		}
 	})
 
 	t.Run("remembers after a restart", func(t *testing.T) {
@@ -118,6 +139,12 @@ func TestRun(t *testing.T) {
 			t.Errorf("executed %v\nthen     %v", executed, replayed)
 		}
 	})
+}
+
+// mirrors are the tickets, with what they say of the desk.
+func (p *process) mirrors(t *testing.T) string {
+	t.Helper()
+	return string(harness.Do(t.Context(), harness.Call{Base: "http://" + p.address, Method: http.MethodGet, Path: "/v1/tickets", Token: "demo-agent"}).Body)
 }
 
 func (p *process) create(t *testing.T, key string) harness.Answer {

@@ -17,6 +17,7 @@ const (
 	LoseRequest HTTPFault = iota + 1 // the connection is cut before the request is passed on
 	LoseAnswer                       // the service answers; the connection is cut before the answer is passed on
 	Resend                           // the same bytes go to every target at once, as from an impatient gateway; the first target's answer is passed on
+	HoldRequest                      // the request has left its caller and stands here until Deliver or Drop, whether or not the caller still waits
 )
 
 // Answer is one answer of a service as the proxy saw it.
@@ -35,6 +36,7 @@ type HTTPProxy struct {
 
 	mu    sync.Mutex
 	next  []HTTPFault
+	held  []*heldRequest
 	lost  []Answer
 	fired int
 }
@@ -66,7 +68,7 @@ func (p *HTTPProxy) Next(faults ...HTTPFault) {
 	p.next = append(p.next, faults...)
 }
 
-// Lost are the answers that services gave and no caller received.
+// Lost are the answers that services gave and no caller received, or one that has long given up.
 func (p *HTTPProxy) Lost() []Answer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +83,10 @@ func (p *HTTPProxy) Fired() int {
 }
 
 // Close cuts every connection.
-func (p *HTTPProxy) Close() error { return p.server.Close() }
+func (p *HTTPProxy) Close() error {
+	p.Drop()
+	return p.server.Close()
+}
 
 // ServeHTTP lets one request meet its fault.
 func (p *HTTPProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -103,6 +108,8 @@ func (p *HTTPProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cut(w)
 	case Resend:
 		p.resend(w, r, body)
+	case HoldRequest:
+		p.hold(w, r, body)
 	default:
 		answer, err := p.forward(r.Context(), p.targets[0], r, body)
 		pass(w, answer, err)

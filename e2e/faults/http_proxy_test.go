@@ -1,6 +1,7 @@
 package faults_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -82,5 +84,50 @@ func TestHTTPProxy(t *testing.T) {
 	}
 	if proxy.Fired() != 3 {
 		t.Errorf("%d faults, want 3", proxy.Fired())
+	}
+}
+
+func TestHTTPProxyHoldsRequests(t *testing.T) {
+	service := &counter{}
+	server := httptest.NewServer(service)
+	defer server.Close()
+	proxy, err := faults.NewHTTPProxy(server.URL)
+	must(t, err)
+	defer proxy.Close()
+
+	// post sends a request whose caller gives up as soon as it stands at the proxy.
+	post := func(body string) {
+		ctx, giveUp := context.WithCancel(t.Context())
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, proxy.URL(), strings.NewReader(body))
+		must(t, err)
+		proxy.Next(faults.HoldRequest)
+		gone := make(chan error, 1)
+		go func() {
+			response, err := http.DefaultClient.Do(request)
+			if err == nil {
+				response.Body.Close()
+			}
+			gone <- err
+		}()
+		for proxy.Held() == 0 {
+			<-time.After(time.Millisecond)
+		}
+		giveUp()
+		if err := <-gone; err == nil {
+			t.Fatalf("%q was answered while it was held", body)
+		}
+	}
+	post("lost")
+	proxy.Drop()
+	post("late")
+	if got := service.received(); len(got) > 0 {
+		t.Fatalf("the service has received %q while they were held", got)
+	}
+	proxy.Deliver()
+	if diff := cmp.Diff([]string{" late"}, service.received()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if lost := proxy.Lost(); len(lost) != 1 || string(lost[0].Body) != "answer 1" || proxy.Fired() != 2 || proxy.Held() != 0 {
+		t.Errorf("lost answers %v, %d faults, %d held, want one answer, 2 and 0", lost, proxy.Fired(), proxy.Held())
 	}
 }

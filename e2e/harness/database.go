@@ -16,6 +16,7 @@ import (
 	_ "modernc.org/sqlite"             // registers the driver "sqlite"
 
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/pgserver"
 )
 
 // Database is one database, fresh and empty: services migrate it when they start.
@@ -23,31 +24,47 @@ type Database struct {
 	URL  string
 	Path string // of the file; empty on PostgreSQL
 
-	lab  *Lab
-	name string
-	pool *sql.DB
+	lab    *Lab
+	name   string
+	server *pgserver.Server
+	pool   *sql.DB
 }
 
 // NewDatabase makes a database that lasts until the laboratory is cleared.
 func (l *Lab) NewDatabase(ctx context.Context) (*Database, error) {
-	d := &Database{lab: l}
-	var err error
-	if l.Kind == database.SQLite {
-		d.Path = filepath.Join(l.path("sqlite"), "tickets.db")
-		d.URL = "sqlite:" + d.Path
-		// Reading only, and with its own lock time-out: looking must not disturb.
-		query := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}}
-		d.pool, err = sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: d.Path, RawQuery: query.Encode()}).String())
-	} else {
-		d.name = "einmal_scenario_" + strings.ToLower(rand.Text()[:12])
-		d.URL = l.Server.URL(d.name)
-		if err = l.Server.CreateDatabase(ctx, d.name, ""); err == nil {
-			d.pool, err = sql.Open("pgx", d.URL)
-		}
+	if l.Kind == database.Postgres {
+		return l.NewDatabaseAt(ctx, l.Server)
 	}
+	d := &Database{lab: l, URL: l.EmbeddedURL("tickets")}
+	d.Path = strings.TrimPrefix(d.URL, "sqlite:")
+	// Reading only, and with its own lock time-out: looking must not disturb.
+	query := url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}}
+	pool, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: d.Path, RawQuery: query.Encode()}).String())
+	return l.keep(d, pool, err)
+}
+
+// NewDatabaseAt makes one on a server of the laboratory, as NewDatabase does on its first.
+func (l *Lab) NewDatabaseAt(ctx context.Context, server *pgserver.Server) (*Database, error) {
+	d := &Database{lab: l, server: server, name: "einmal_scenario_" + strings.ToLower(rand.Text()[:12])}
+	d.URL = server.URL(d.name)
+	err := server.CreateDatabase(ctx, d.name, "")
 	if err != nil {
 		return nil, fmt.Errorf("make a database: %w", err)
 	}
+	pool, err := sql.Open("pgx", d.URL)
+	return l.keep(d, pool, err)
+}
+
+// EmbeddedURL is the URL of an embedded database that does not exist yet. It goes when the laboratory is closed.
+func (l *Lab) EmbeddedURL(name string) string {
+	return "sqlite:" + filepath.Join(l.path("sqlite"), name+".db")
+}
+
+func (l *Lab) keep(d *Database, pool *sql.DB, err error) (*Database, error) {
+	if err != nil {
+		return nil, fmt.Errorf("make a database: %w", err)
+	}
+	d.pool = pool
 	d.pool.SetMaxIdleConns(-1) // a connection for each look: a kept one would be cut whenever the server is
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,6 +81,50 @@ func (d *Database) Count(ctx context.Context, query string, args ...any) (int, e
 	return n, nil
 }
 
+// Text runs a query that returns one text, likewise.
+func (d *Database) Text(ctx context.Context, query string, args ...any) (string, error) {
+	var text string
+	if err := d.pool.QueryRowContext(ctx, query, args...).Scan(&text); err != nil {
+		return "", fmt.Errorf("read a row: %w", err)
+	}
+	return text, nil
+}
+
+// Columns are the names of a table's columns.
+func (d *Database) Columns(ctx context.Context, table string) ([]string, error) {
+	rows, err := d.pool.QueryContext(ctx, "SELECT * FROM "+table+" WHERE 1 = 0")
+	if err != nil {
+		return nil, fmt.Errorf("read columns: %w", err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	return columns, errors.Join(err, rows.Err())
+}
+
+// Change runs statements in one transaction, behind the services' backs.
+func (d *Database) Change(ctx context.Context, statements ...string) error {
+	driver, url := "pgx", d.URL
+	if d.Path != "" {
+		driver, url = "sqlite", d.writable(5000)
+	}
+	pool, err := sql.Open(driver, url)
+	if err != nil {
+		return fmt.Errorf("change rows: %w", err)
+	}
+	defer pool.Close()
+	tx, err := pool.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("change rows: %w", err)
+	}
+	defer tx.Rollback() //nolint:errcheck // after the commit there is nothing to roll back
+	for _, statement := range statements {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("change rows: %w in %s", err, statement)
+		}
+	}
+	return tx.Commit()
+}
+
 // Fsck runs `einmal fsck` on the database. What it found is in the error.
 func (d *Database) Fsck(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, d.lab.binary, "fsck")
@@ -76,8 +137,7 @@ func (d *Database) Fsck(ctx context.Context) error {
 
 // WriteLocked tells whether somebody holds SQLite's write lock at this moment.
 func (d *Database) WriteLocked(ctx context.Context) (bool, error) {
-	query := url.Values{"mode": {"rw"}, "_pragma": {"busy_timeout(0)"}}
-	pool, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Opaque: d.Path, RawQuery: query.Encode()}).String())
+	pool, err := sql.Open("sqlite", d.writable(0))
 	if err != nil {
 		return false, fmt.Errorf("look at the write lock: %w", err)
 	}
@@ -93,10 +153,16 @@ func (d *Database) WriteLocked(ctx context.Context) (bool, error) {
 	return false, err
 }
 
+// writable names the file for a connection that may write, and waits so many milliseconds for the lock.
+func (d *Database) writable(busyTimeout int) string {
+	query := url.Values{"mode": {"rw"}, "_pragma": {fmt.Sprintf("busy_timeout(%d)", busyTimeout)}}
+	return (&url.URL{Scheme: "file", Opaque: d.Path, RawQuery: query.Encode()}).String()
+}
+
 func (d *Database) drop(ctx context.Context) error {
 	err := d.pool.Close()
 	if d.Path != "" {
 		return errors.Join(err, os.RemoveAll(filepath.Dir(d.Path)))
 	}
-	return errors.Join(err, d.lab.Server.DropDatabase(ctx, d.name))
+	return errors.Join(err, d.server.DropDatabase(ctx, d.name))
 }

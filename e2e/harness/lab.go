@@ -34,6 +34,7 @@ type Lab struct {
 	mu        sync.Mutex
 	databases []*Database
 	services  []*Service
+	servers   []*pgserver.Server // beside the first
 	serial    int
 }
 
@@ -61,6 +62,18 @@ func New(ctx context.Context, opts Options) (*Lab, error) {
 	return l, nil
 }
 
+// StartServer starts another PostgreSQL server, which lasts until the laboratory is cleared.
+func (l *Lab) StartServer(ctx context.Context, opts pgserver.Options) (*pgserver.Server, error) {
+	server, err := pgserver.Start(ctx, opts)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.servers = append(l.servers, server)
+	return server, nil
+}
+
 // Close ends every process and removes every database that the laboratory has made.
 func (l *Lab) Close() error {
 	err := l.Clear()
@@ -76,8 +89,8 @@ func (l *Lab) Close() error {
 // Clear ends every process and removes every database, so that the next scenario finds an empty laboratory.
 func (l *Lab) Clear() error {
 	l.mu.Lock()
-	services, databases := l.services, l.databases
-	l.services, l.databases = nil, nil
+	services, databases, servers := l.services, l.databases, l.servers
+	l.services, l.databases, l.servers = nil, nil, nil
 	l.mu.Unlock()
 
 	var errs []error
@@ -89,6 +102,9 @@ func (l *Lab) Clear() error {
 	defer cancel()
 	for _, d := range databases {
 		errs = append(errs, d.drop(ctx))
+	}
+	for _, s := range servers {
+		errs = append(errs, s.Stop())
 	}
 	return errors.Join(errs...)
 }

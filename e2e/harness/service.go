@@ -32,6 +32,7 @@ var ErrEnded = errors.New("it ended before it was ready")
 type Settings struct {
 	Role        string   // argument of the binary: "tickets"
 	DatabaseURL string   // where it finds its database, through a proxy perhaps
+	Env         []string // further settings, "EINMAL_NAME=value"
 	Under       []string // a command in front of it, as faults.AtSyscall.Prefix gives
 }
 
@@ -88,7 +89,7 @@ func (s *Service) Start(ctx context.Context) error {
 	argv := append(append([]string{}, s.settings.Under...), s.lab.binary, s.settings.Role)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = s.lab.dir
-	cmd.Env = environment("EINMAL_LISTEN="+s.address, "EINMAL_DATABASE_URL="+s.settings.DatabaseURL)
+	cmd.Env = environment(append([]string{"EINMAL_LISTEN=" + s.address, "EINMAL_DATABASE_URL=" + s.settings.DatabaseURL}, s.settings.Env...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 		return err

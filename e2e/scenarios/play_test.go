@@ -9,6 +9,7 @@ import (
 
 	"github.com/einmal/einmal/e2e/harness"
 	"github.com/einmal/einmal/e2e/scenarios"
+	"github.com/einmal/einmal/services/simulator"
 )
 
 // A laboratory that finds nothing looks just as good as services that do nothing wrong. These scenarios all have something wrong.
@@ -58,6 +59,27 @@ func TestPlayFindsWhatIsWrong(t *testing.T) {
 			s.Executed("a ticket without a key", s.Create(service.URL(), "", s.NewTicket().JSON()))
 			return 0
 		}, "a ticket without a key: got 400"},
+		{"a mirror that is neither final nor with a person", true, func(s *scenarios.Stage) int {
+			return s.OneAbility(func(p *scenarios.Part) int {
+				replica := p.Replica(p.Desk().URL())
+				p.Desk().NextSend(simulator.Before, simulator.Hang)
+				p.Mirror(replica)
+				p.Desk().AwaitFired(1)
+				p.Kill(replica)
+				return 0
+			})
+		}, "none: 1 mirrors are neither final nor with a person"},
+		{"an effect outside that nobody spoke of", true, func(s *scenarios.Stage) int {
+			return s.OneAbility(func(p *scenarios.Part) int {
+				replica := p.Replica(p.Desk().URL())
+				p.Succeeds(replica, p.Mirror(replica))
+				p.Kill(replica)
+				return 0
+			})
+		}, "1 effects are in the desk's ledger, want 0"},
+		{"a part in which nothing went wrong", true, func(s *scenarios.Stage) int {
+			return s.OneAbility(func(*scenarios.Part) int { return 0 })
+		}, "none: no fault happened"},
 		{"a scenario that panics", false, func(*scenarios.Stage) int {
 			panic("at the wrong moment")
 		}, "panic: at the wrong moment"},
@@ -69,6 +91,21 @@ func TestPlayFindsWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+	t.Run("two effects under one key", func(t *testing.T) {
+		outcome := scenarios.KeysIgnored().Play(t.Context(), lab, 1)
+		if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "the desk has 2 effects under the key") {
+			t.Fatalf("got %v, want an error about two effects", outcome.Err)
+		}
+	})
+	t.Run("and says of what it can't play why", func(t *testing.T) {
+		outcome := scenarios.New(true, func(s *scenarios.Stage) int {
+			s.Skipf("no moon tonight")
+			return 0
+		}).Play(t.Context(), lab, 1)
+		if outcome.Err != nil || outcome.Skipped != "no moon tonight" || outcome.Injected != nil {
+			t.Fatalf("got %+v", outcome)
+		}
+	})
 	t.Run("and passes what is right", func(t *testing.T) {
 		outcome := scenarios.New(true, func(s *scenarios.Stage) int {
 			service := s.Serve("")

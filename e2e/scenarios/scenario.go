@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/pkg/database"
 )
 
-// patience bounds one scenario. The longest waits ten seconds for PostgreSQL to give up on a frozen process.
-const patience = 90 * time.Second
+// patience bounds one scenario. The longest brings ten thousand effects out, which takes half a minute on two cores with nothing else to do.
+const patience = 3 * time.Minute
 
 // Scenario is one way in which things go wrong, and what must hold all the same.
 type Scenario struct {
@@ -20,16 +21,23 @@ type Scenario struct {
 	Promise string // what holds, in one sentence
 	Injects bool   // whether it breaks anything; if so, a run in which nothing broke has failed
 
-	// run plays the scenario and returns how many tickets there must be in the end.
+	// Only is the database that it can be played on; empty: any.
+	Only database.Kind
+
+	// Impossible: it shows what no protocol prevents, two effects under one key (docs/protocol.md, "Impossible").
+	Impossible bool
+
+	// run plays the scenario and returns how many effects there must be in the end: at the desk, where it has one, else tickets.
 	run func(s *Stage) (effects int)
 }
 
 // Outcome is what became of a scenario.
 type Outcome struct {
-	Err      error // nil if it passed
+	Err      error  // nil if it passed
+	Skipped  string // why it could not be played; empty: it was
 	Took     time.Duration
 	Injected *int // nil if the scenario injects nothing
-	Effects  int  // tickets in the database
+	Effects  int  // in the desk's ledger, where it has a desk, else tickets in the database; -1: they could not be counted
 	Detail   string
 	Log      string // what the services wrote
 }
@@ -51,32 +59,57 @@ func All() []Scenario {
 		storeDownFailsClosed,
 		callerHangsUp,
 		frozenClaimant,
+
+		killedAfterClaim,
+		killedAfterEffect,
+		deskTimesOutUnknown,
+		deskResets,
+		deskAnswers500AfterEffect,
+		pausedBeforeSendThenNotFound,
+		lateRequestThenNotFound,
+		lateRequestKeysIgnored,
+		refusedAfterTimeout,
+		cancelRequeued,
+		lookupLags,
+		deskWithoutKeysGoesToReview,
+		keyWindowOver,
+		sendStormDoesNotStarveReconcile,
+		replicaFiveMinutesAhead,
+		twoReplicasDrainOneQueue,
 	}
 }
 
 // Play runs the scenario on an empty database of its own and then checks what must hold after every scenario: as many effects as it
-// says, a database in which fsck finds nothing, services that leave cleanly when asked to, and faults that really happened.
+// says and never two under one key, nothing that is neither final nor with a person, a database in which fsck finds nothing, services that leave
+// cleanly when asked to, and faults that really happened.
 func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (outcome Outcome) {
 	start := time.Now()
+	if sc.Only != "" && sc.Only != lab.Kind {
+		return Outcome{Skipped: fmt.Sprintf("it is about %s", sc.Only)}
+	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	s, err := newStage(ctx, lab, sc.Name, seed)
 	if err != nil {
 		return Outcome{Err: errors.Join(err, lab.Clear())}
 	}
+	s.impossible = sc.Impossible
 	var wanted int
 	err = s.perform(func() {
 		wanted = sc.run(s)
 		s.must(s.terminateServices())
 		s.must(s.db.Fsck(ctx))
+		s.checkMirrors()
 	})
-	outcome.Effects = s.tickets()
-	if injected := s.injected(); sc.Injects {
+	var kind string
+	outcome.Skipped = s.skipped
+	outcome.Effects, kind = s.effects()
+	if injected := s.injected(); sc.Injects && s.skipped == "" {
 		outcome.Injected = &injected
 	}
-	if err == nil {
+	if err == nil && outcome.Skipped == "" {
 		err = errors.Join(
-			check(outcome.Effects == wanted, "%d tickets are in the database, want %d", outcome.Effects, wanted),
+			check(outcome.Effects == wanted, "%d %s, want %d", outcome.Effects, kind, wanted),
 			check(!sc.Injects || *outcome.Injected > 0, "no fault happened, so nothing was shown"),
 		)
 	}

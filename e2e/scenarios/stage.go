@@ -23,13 +23,18 @@ type Stage struct {
 	db   *harness.Database
 	rand *rand.Rand
 
-	keys     int
-	services []*harness.Service
-	counters []interface{ Fired() int } // the proxies, which count their own faults
-	strikes  int                        // the other faults
-	closers  []func() error
-	notes    []string
-	failure  error
+	impossible bool   // Scenario.Impossible
+	part       string // what is being played, for messages; empty: the whole
+	keys       int
+	desk       *Desk // nil until there is one
+	mirrors    []*Mirror
+	services   []*harness.Service
+	counters   []interface{ Fired() int } // the proxies, which count their own faults
+	strikes    int                        // the other faults
+	closers    []func() error
+	notes      []string
+	skipped    string
+	failure    error
 }
 
 func newStage(ctx context.Context, lab *harness.Lab, name string, seed uint64) (*Stage, error) {
@@ -45,6 +50,15 @@ func newStage(ctx context.Context, lab *harness.Lab, name string, seed uint64) (
 // Failf ends the scenario.
 func (s *Stage) Failf(format string, args ...any) {
 	s.failure = fmt.Errorf(format, args...)
+	if s.part != "" {
+		s.failure = fmt.Errorf("%s: %w", s.part, s.failure)
+	}
+	runtime.Goexit()
+}
+
+// Skipf ends a scenario that can't be played here.
+func (s *Stage) Skipf(format string, args ...any) {
+	s.skipped = fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
 
@@ -57,7 +71,11 @@ func (s *Stage) Check(holds bool, format string, args ...any) {
 
 // Notef adds to what the results say was seen.
 func (s *Stage) Notef(format string, args ...any) {
-	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+	note := fmt.Sprintf(format, args...)
+	if s.part != "" {
+		note = s.part + ": " + note
+	}
+	s.notes = append(s.notes, note)
 }
 
 // SQLite tells which database the scenario plays on, for faults that each database needs in a form of its own.
@@ -142,15 +160,13 @@ func (s *Stage) Moment() {
 // soon is how long anything takes at most that is waited for with Await or Sprung, on a busy machine.
 const soon = 20 * time.Second
 
-// Await waits until something is true, which it asks every few milliseconds.
+// Await waits until something is true, which it asks every few milliseconds, and less often when it takes long: asking must not be what slows it.
 func (s *Stage) Await(what string, is func() bool) {
 	ctx, cancel := context.WithTimeout(s.ctx, soon)
 	defer cancel()
-	poll := time.NewTicker(5 * time.Millisecond)
-	defer poll.Stop()
-	for !is() {
+	for since := time.Now(); !is(); {
 		select {
-		case <-poll.C:
+		case <-time.After(max(5*time.Millisecond, time.Since(since)/20)):
 		case <-ctx.Done():
 			s.Failf("waited in vain until %s", what)
 		}
@@ -164,37 +180,6 @@ func (s *Stage) Sprung(trap *faults.CommitTrap) {
 	s.must(trap.Wait(ctx))
 }
 
-// Count counts rows in the database, behind the services' backs. Arguments are $1, $2 … .
-func (s *Stage) Count(query string, args ...any) int {
-	n, err := s.db.Count(s.ctx, query, args...)
-	s.must(err)
-	return n
-}
-
-// TicketsOf is how many tickets the operation of a key has made, in every account.
-func (s *Stage) TicketsOf(key string) int {
-	return s.Count("SELECT count(*) FROM tickets t JOIN operations o ON o.account_id = t.account_id AND o.id = t.operation_id WHERE o.idempotency_key = $1", key)
-}
-
-// tickets is how many tickets there are, for the results: -1 if they can't be counted.
-func (s *Stage) tickets() int {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 5*time.Second) // the scenario's time may be up
-	defer cancel()
-	n, err := s.db.Count(ctx, "SELECT count(*) FROM tickets")
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-func (s *Stage) injected() int {
-	n := s.strikes
-	for _, counter := range s.counters {
-		n += counter.Fired()
-	}
-	return n
-}
-
 func (s *Stage) terminateServices() error {
 	var errs []error
 	for _, service := range s.services {
@@ -205,6 +190,9 @@ func (s *Stage) terminateServices() error {
 
 func (s *Stage) logs() string {
 	var all strings.Builder
+	if s.desk != nil {
+		all.WriteString(s.desk.Log())
+	}
 	for _, service := range s.services {
 		all.WriteString(service.Log())
 	}
