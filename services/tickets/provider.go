@@ -102,7 +102,8 @@ func (p provider) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	case status == http.StatusConflict && answer.Code == "closed", status == http.StatusTooManyRequests,
 		status == http.StatusUnauthorized, status == http.StatusForbidden: // a token that an operator will mend is no verdict
 		return outbox.Evidence{Finding: outbox.NotSent, Says: says, RetryAfter: retryAfter}
-	case status == http.StatusConflict: // the first send with this key is in progress there
+	case status == http.StatusConflict, // the first send with this key is in progress there,
+		answer.Code == "key_reused": // or was answered, for another body
 		return outbox.Evidence{Finding: outbox.Ambiguous, Says: says}
 	case status >= 400 && status < 500 && status != http.StatusRequestTimeout:
 		return outbox.Evidence{Finding: outbox.Refused, Says: says}
