@@ -21,11 +21,14 @@ type Ability struct {
 // canAsk reports whether the target can say anything about an effect.
 func (a Ability) canAsk() bool { return a.Close || a.Lookup }
 
-// believe is what a finding means from a target with this ability. A verdict is one only where copies of a send are known by their
-// key; elsewhere the target has refused this one.
+// believe is what evidence means from a target with this ability. A verdict is one only where copies of a send are known by their
+// key; elsewhere the target has refused this one. Nothing is no evidence of anything.
 func (a Ability) believe(ev Evidence) Evidence {
-	if ev.Finding == Verdict && !a.Key {
+	switch {
+	case ev.Finding == Verdict && !a.Key:
 		ev.Finding = Refused
+	case ev.Finding == "":
+		ev.Finding = Ambiguous
 	}
 	return ev
 }

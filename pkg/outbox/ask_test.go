@@ -75,6 +75,7 @@ func TestWhatFollowsFromAsking(t *testing.T) {
 }
 
 func TestAsking(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		t.Run("raises the fence, then closes, then hears", func(t *testing.T) {
 			s := set(t, floored)
@@ -165,6 +166,7 @@ func TestAsking(t *testing.T) {
 }
 
 func TestWhatTheTargetAccepted(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		accept := func(t *testing.T, ability Ability) (*stage, Effect) {
 			s := set(t, ability)

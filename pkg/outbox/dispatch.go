@@ -137,7 +137,7 @@ func (o *Outbox) list(ctx context.Context, l *lane) ([]Effect, error) {
 	for range lists {
 		query := o.db.Read(ctx).Omit("command").Where("target = ? AND next_at <= ?", l.target.Name, o.db.Now()).Where(l.due)
 		if len(seen) > 0 {
-			query = query.Where("account_id NOT IN ?", seen)
+			query = query.Where("account_id NOT IN ?", padded(seen))
 		}
 		var some []Effect
 		if err := query.Order("next_at").Limit(limit).Find(&some).Error; err != nil {
@@ -154,6 +154,15 @@ func (o *Outbox) list(ctx context.Context, l *lane) ([]Effect, error) {
 		}
 	}
 	return rotate(all, limit), nil
+}
+
+// padded repeats an account until there are 1, 2, 4 … of them: a connection to PostgreSQL keeps every text that it has prepared, and
+// one for each number of accounts would be many.
+func padded(accounts []string) []string {
+	for len(accounts)&(len(accounts)-1) != 0 {
+		accounts = append(accounts, accounts[0])
+	}
+	return accounts
 }
 
 // rotate takes the accounts in turn, keeping the order within each: each once at least, and on to the limit.

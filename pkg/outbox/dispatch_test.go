@@ -14,8 +14,8 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
-// patience is how long a test waits for what must come, and soon.
-const patience = 30 * time.Second
+// patience is how long a test waits for what must come: soon, on a machine that does nothing else.
+const patience = 2 * time.Minute
 
 // run lets the outbox work, by a clock that runs, until the test ends or stop is called.
 func (s *stage) run() (stop func()) {
@@ -103,16 +103,18 @@ func keys(n int) []string {
 }
 
 func TestRun(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		t.Run("begins at once with an effect that it is nudged about", func(t *testing.T) {
 			s := set(t, keyed)
 			s.run() // it looks for due effects once a minute
 			s.becomes(func() Effect { e := s.accept("before"); s.box.Nudge(); return e }(), idempotency.Succeeded)
-			began := time.Now()
+			began, settled := time.Now(), s.box.Settled()
 			e := s.accept("k")
 			s.box.Nudge()
+			receive(t, settled, "word to those who wait for an operation")
 			s.becomes(e, idempotency.Succeeded)
-			if took := time.Since(began); took > 10*time.Second {
+			if took := time.Since(began); took > s.box.pollEvery/2 {
 				t.Errorf("%s", took)
 			}
 		})
@@ -244,6 +246,7 @@ func (p patient) Send(ctx context.Context, e Effect) Evidence {
 }
 
 func TestShutdown(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		t.Run("lets a call under way end, and settles it", func(t *testing.T) {
 			s := set(t, lookedUp)
@@ -276,22 +279,19 @@ func TestShutdown(t *testing.T) {
 
 // An account with ten thousand due effects, and another one with as many, do not make a third wait.
 func TestListGivesEveryAccountAShare(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		s := set(t, keyed)
+		many := 10_000
+		if s.db.Kind() == database.SQLite {
+			many = 1000 // with the race detector SQLite takes seconds for more
+		}
 		flood := func(account string) {
-			s.ok(s.inTx(func(tx database.Tx) error {
-				rows := make([]Effect, 500)
-				for n := 0; n < 10_000; n += len(rows) {
-					for i := range rows {
-						id := fmt.Sprintf("eff_%s_%d", account, n+i)
-						rows[i] = Effect{AccountID: account, ID: id, OperationID: id, Target: s.target.Name, Command: []byte{}, State: idempotency.Queued, NextAt: &tx.Now}
-					}
-					if err := tx.Create(rows).Error; err != nil {
-						return err
-					}
-				}
-				return nil
-			}))
+			s.ok(s.db.Read(t.Context()).Exec(`INSERT INTO effects (account_id, id, operation_id, idempotency_key, type, target, effect_key, command, state,
+					fence, leased_by, next_at, attempts, asks, priority, reference, review_id, created_at, updated_at)
+				WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+				SELECT ?, 'eff_' || i, 'op_' || i, 'k', 'ticket.mirror', ?, 'k', ?, 'queued', 0, '', ?, 0, 0, ?, '', '', ?, ? FROM n`,
+				many, account, s.target.Name, []byte{}, s.db.Now(), false, s.db.Now(), s.db.Now()).Error)
 		}
 		flood("flood1")
 		s.clock.advance(time.Second)
@@ -333,10 +333,11 @@ func TestRotate(t *testing.T) {
 }
 
 func TestTwoReplicasDrainOneDatabase(t *testing.T) {
+	t.Parallel()
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		effects := 2000
 		if kind == database.SQLite {
-			effects = 500 // each is two commits, and they wait for the disk one after the other
+			effects = 200 // each is two commits, and they wait for the disk one after the other
 		}
 		url := dbtest.URL(t, kind)
 		s, other := newStage(t, url, lookedUp), newStage(t, url, lookedUp)
@@ -350,6 +351,7 @@ func TestTwoReplicasDrainOneDatabase(t *testing.T) {
 		began := time.Now()
 		s.run()
 		other.run()
+		s.eventually("all effects are sent", func() bool { return s.desk.called(send) >= effects })
 		s.eventually("all effects have happened", func() bool {
 			var open int64
 			s.ok(s.db.Read(t.Context()).Table("effects").Where("state <> 'succeeded'").Count(&open).Error)

@@ -5,13 +5,15 @@
 // leave), sends once, and settles what came back. Whatever is not settled is asked about, under a new fence, before anything is
 // sent again. A provider turns what it observed into [Evidence]; it never decides.
 //
-//	ability.go    what a target can do
 //	effect.go     the row, and the key that the target knows the effect by
-//	evidence.go   what a call has shown
+//	target.go     a system outside: who calls it, how often, how long; ability.go what it can do
+//	evidence.go   what a call has shown; attempt.go the call
 //	rows.go       one function for each step of the protocol's table: a compare-and-set statement
-//	send.go       take to send, one call, its evidence
-//	ask.go        take to ask, close and look up, their evidence
-//	settle.go     evidence → effect row, operation and domain row, once
+//	take.go       what comes before a call: a take, committed, and a clock that has not run out
+//	send.go       take to send, one call, what follows from it
+//	ask.go        take to ask, close or look up, what follows from it
+//	settle.go     the step that follows → effect row, operation and domain row, once
+//	person.go     what people ask for: reconcile, cancel, decide
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first
 //	outbox.go     puts them together, starts and stops

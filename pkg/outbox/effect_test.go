@@ -36,6 +36,7 @@ func TestEffectKey(t *testing.T) {
 }
 
 func TestEnqueue(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		s := set(t, keyed)
 		t.Run("makes a queued effect due, under a key that the operation's id is no part of", func(t *testing.T) {
@@ -119,6 +120,7 @@ func TestNewRefuses(t *testing.T) {
 
 // What clients see of an operation is its row and its effect, read one after the other.
 func TestDescribe(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		t.Run("puts the effect's state in place of an open operation's", func(t *testing.T) {
 			for _, c := range []struct {

@@ -2,10 +2,10 @@ package outbox
 
 import (
 	"database/sql"
-	"fmt"
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -81,10 +81,11 @@ type rows struct {
 	write, read *sql.Stmt // prepared, since parsing takes most of the time of so small a statement
 	stored      row       // what is in the database, if it was written there
 	asked       int       // statements that had to run
+	answers     answers
 }
 
-// answers is what statements have made of rows: each runs once for each row that it meets, in whichever model.
-var answers = map[question]answer{}
+// answers is what statements have made of rows: each runs once for each row that it meets, in all models that share these.
+type answers map[question]answer
 
 // question is all that the result of a statement depends on: beside the row, the fence that it is given and under which name, and
 // what the step says of it.
@@ -108,10 +109,10 @@ func (r *rows) run(what string, before, given row, s step) (row, bool) {
 
 func (r *rows) runNamed(name string, before, given row, s step) (row, bool) {
 	q := question{name, s.to, before, given.fence, given.lease != never}
-	a, ok := answers[q]
+	a, ok := r.answers[q]
 	if !ok {
 		a = r.ask(q, s)
-		answers[q] = a
+		r.answers[q] = a
 	}
 	a.after.review = a.after.review || a.changed && s.ask // which askPerson notes
 	return a.after, a.changed
@@ -160,7 +161,13 @@ func (r *rows) effect(of row) Effect {
 		e.Doubt = &doubt
 	}
 	at := func(w when, ifAhead, ifPassed time.Time) *time.Time {
-		return map[when]*time.Time{ahead: &ifAhead, passed: &ifPassed}[w]
+		switch w {
+		case ahead:
+			return &ifAhead
+		case passed:
+			return &ifPassed
+		}
+		return nil
 	}
 	e.FirstSentAt = at(of.window, now, now.Add(-r.target.Ability.KeyWindow))
 	e.LeaseUntil = at(of.lease, now.Add(r.target.Lease), now)
@@ -186,7 +193,7 @@ func (r *rows) effect(of row) Effect {
 }
 
 // leaseName is under which an effect is taken; the fence makes it unique.
-func leaseName(fence uint8) string { return fmt.Sprintf("try_%d", fence) }
+func leaseName(fence uint8) string { return "try_" + strconv.Itoa(int(fence)) }
 
 // open puts one effect into the transaction, in which everything happens.
 func (r *rows) open(tx database.Tx) {
@@ -215,7 +222,7 @@ func (r *rows) close() {
 
 func (r *rows) put(of row) {
 	e := r.effect(of)
-	_, err := r.write.Exec(string(e.State), e.Fence, e.Doubt, e.Attempts, e.Asks, e.FirstSentAt, e.LeaseUntil, e.LeasedBy,
+	_, err := r.write.ExecContext(r.tx.Statement.Context, string(e.State), e.Fence, e.Doubt, e.Attempts, e.Asks, e.FirstSentAt, e.LeaseUntil, e.LeasedBy,
 		e.NextAt, e.CancelAskedAt, e.AcceptedAt, e.ReviewID, e.Reference)
 	if err != nil {
 		r.t.Fatal(err)
@@ -224,7 +231,7 @@ func (r *rows) put(of row) {
 
 func (r *rows) get() row {
 	var e Effect
-	err := r.read.QueryRow().Scan(&e.State, &e.Fence, &e.Doubt, &e.Attempts, &e.Asks, &e.FirstSentAt, &e.LeaseUntil, &e.LeasedBy,
+	err := r.read.QueryRowContext(r.tx.Statement.Context).Scan(&e.State, &e.Fence, &e.Doubt, &e.Attempts, &e.Asks, &e.FirstSentAt, &e.LeaseUntil, &e.LeasedBy,
 		&e.NextAt, &e.CancelAskedAt, &e.AcceptedAt, &e.ReviewID, &e.Reference)
 	if err != nil {
 		r.t.Fatal(err)

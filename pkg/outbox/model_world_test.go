@@ -2,8 +2,6 @@ package outbox
 
 import (
 	"fmt"
-
-	"github.com/einmal/einmal/pkg/idempotency"
 )
 
 // world is a state of the model: the row, two workers who also ask, and everything outside, which is the judge of what is true.
@@ -267,11 +265,5 @@ func (m *protocol) closesBelow(fence uint8) uint8 {
 
 // effectKey is which of the target's two memories a life's effect key names.
 func (m *protocol) effectKey(life uint8) uint8 {
-	of := func(life uint8) string {
-		if m.rules.KeyFromKey {
-			return Key("einmal", "tickets", "acme", "k-1", "mirror")
-		}
-		return Key("einmal", "tickets", "acme", idempotency.Key(fmt.Sprintf("op_%d", life)), "mirror")
-	}
-	return bit(of(life) != of(0))
+	return bit(m.keys[life] != m.keys[0])
 }

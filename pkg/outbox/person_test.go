@@ -75,6 +75,7 @@ func (s *stage) settleDown(e Effect) Effect {
 }
 
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	abilities := map[string]Ability{"key": keyed, "key and close": keyedShut, "floor": floored, "close": shutting, "look-up": lookedUp, "none": unable}
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		for name, ability := range abilities {
@@ -173,6 +174,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		for _, state := range []idempotency.State{idempotency.Succeeded, idempotency.Failed, idempotency.Canceled} {
 			t.Run(fmt.Sprintf("that it has %s ends an effect that waits for a person", state), func(t *testing.T) {
@@ -244,6 +246,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestReconcile(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, dbtest.URL(t, database.SQLite), lookedUp)
 	reconcile := func(e Effect) Effect {
 		t.Helper()

@@ -81,13 +81,17 @@ func takeToAsk(tx database.Tx, e Effect, t Target, by string) (bool, error) {
 	})
 }
 
-// closed ends, or re-queues, an effect of which it is certain that nothing happened and that no earlier send can arrive.
+// closed ends, or re-queues, an effect of which it is certain that nothing happened and that no earlier send can arrive. Asked to
+// cancel, it can only be canceled.
 func closed(tx database.Tx, e Effect, state idempotency.State, next time.Time) (bool, error) {
-	set := ended(state, nil)
+	where, set := asked(tx), ended(state, nil)
+	if state != idempotency.Canceled {
+		where = where.Where("cancel_asked_at IS NULL")
+	}
 	if state == idempotency.Queued {
 		set["next_at"] = next
 	}
-	return change(tx, e, asked(tx), set)
+	return change(tx, e, where, set)
 }
 
 // requeue sends again under the same key what the target has not found.
@@ -106,9 +110,9 @@ func unknownForGood(tx database.Tx, e Effect) (bool, error) {
 		released(map[string]any{"state": idempotency.Unknown, "next_at": nil}))
 }
 
-// sendsExhausted ends a queued effect that may not be sent any more, when no send is in doubt.
+// sendsExhausted ends a queued effect that may not be sent any more, when no send is in doubt, and it was not asked to cancel.
 func sendsExhausted(tx database.Tx, e Effect) (bool, error) {
-	return change(tx, e, tx.Where("state = ? AND doubt IS NULL", idempotency.Queued), ended(idempotency.Failed, nil))
+	return change(tx, e, tx.Where("state = ? AND doubt IS NULL AND cancel_asked_at IS NULL", idempotency.Queued), ended(idempotency.Failed, nil))
 }
 
 // noMoreSends makes a queued effect unknown that may not be sent any more while an earlier send is in doubt: it is due to be

@@ -83,6 +83,7 @@ func describeStep(s step, now time.Time) string {
 }
 
 func TestSends(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		t.Run("that are exhausted without doubt have failed", func(t *testing.T) {
 			s := set(t, lookedUp)
@@ -229,6 +230,7 @@ func TestSends(t *testing.T) {
 // A copy of a refusal comes to every copy of a send only where the target knows them by their key. Elsewhere it says something
 // about one send, and an earlier one may still arrive.
 func TestVerdictOfAWorkerThatWasFencedOut(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		ability Ability
 		want    idempotency.State
@@ -246,6 +248,7 @@ func TestVerdictOfAWorkerThatWasFencedOut(t *testing.T) {
 }
 
 func TestNegativesOfAWorkerThatWasFencedOut(t *testing.T) {
+	t.Parallel()
 	for _, finding := range []Finding{Refused, NotSent, Ambiguous, Accepted} {
 		t.Run(fmt.Sprintf("%s changes nothing", finding), func(t *testing.T) {
 			s := newStage(t, dbtest.URL(t, database.SQLite), floored)

@@ -16,6 +16,7 @@ import (
 
 // After a COMMIT without an answer a worker settles once more what may be settled already.
 func TestSettlingTwiceIsSettlingOnce(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		for _, c := range []struct {
 			of Ability
@@ -53,18 +54,20 @@ func TestSettlingTwiceIsSettlingOnce(t *testing.T) {
 }
 
 func TestSettleWhoseCommitGotNoAnswer(t *testing.T) {
+	t.Parallel()
 	proxy := loseCommits(t, dbtest.URL(t, database.Postgres))
 	s := newStage(t, proxy.url, keyed)
 	e := s.take(s.accept("k"))
-	proxy.losing.Store(true)
+	proxy.lose(func() {})
 	e = s.sent(e, Evidence{Finding: Confirmed, Reference: "D-1"})
 	want := []string{"sent queued>running", "completed running>succeeded"}
-	if diff := cmp.Diff(want, s.events(e)); diff != "" || proxy.losing.Load() || e.State != idempotency.Succeeded || len(s.reviews(review.Contradiction)) > 0 {
+	if diff := cmp.Diff(want, s.events(e)); diff != "" || !proxy.lost() || e.State != idempotency.Succeeded || len(s.reviews(review.Contradiction)) > 0 {
 		t.Errorf("%s %+v", diff, e)
 	}
 }
 
 func TestLatePositiveEvidence(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		confirmed := Evidence{Finding: Confirmed, Reference: "D-1"}
 		for name, meanwhile := range map[string]func(s *stage, e Effect){
@@ -153,6 +156,7 @@ func TestContradiction(t *testing.T) {
 
 // What is fenced out must not ask anybody: the question would stay open beside an operation that has ended.
 func TestEvidenceThatIsFencedOutAsksNobody(t *testing.T) {
+	t.Parallel()
 	s := newStage(t, dbtest.URL(t, database.SQLite), unable)
 	slow := s.take(s.accept("k"))
 	s.sent(slow, Evidence{Finding: Confirmed, Reference: "D-1"})
@@ -163,6 +167,7 @@ func TestEvidenceThatIsFencedOutAsksNobody(t *testing.T) {
 }
 
 func TestServiceThatDoesNotSettle(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		t.Run("keeps its effect, which is asked about and settled later", func(t *testing.T) {
 			s := set(t, lookedUp)

@@ -83,7 +83,8 @@ func (o *Outbox) call(ctx context.Context, t Target, e Effect, method func(conte
 	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
-			o.log.ErrorContext(ctx, "provider panicked", slog.String("effect", e.ID), slog.String("target", t.Name), slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+			o.log.ErrorContext(ctx, "provider panicked", slog.String("effect", e.ID), slog.String("target", t.Name), slog.Any("panic", r),
+				slog.String("stack", string(debug.Stack())))
 			ev = Evidence{Finding: Ambiguous, Says: "the provider failed"}
 		}
 	}()

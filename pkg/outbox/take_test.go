@@ -15,6 +15,7 @@ import (
 )
 
 func TestBeforeAByteLeaves(t *testing.T) {
+	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
 		t.Run("the take is committed", func(t *testing.T) {
 			s := set(t, lookedUp)
@@ -74,34 +75,32 @@ func TestBeforeAByteLeaves(t *testing.T) {
 }
 
 func TestTakeWhoseCommitGotNoAnswer(t *testing.T) {
+	t.Parallel()
 	direct := dbtest.URL(t, database.Postgres)
 	proxy := loseCommits(t, direct)
 	s := newStage(t, proxy.url, keyed)
 
 	t.Run("is read back, and sent if it is there", func(t *testing.T) {
 		e := s.accept("there")
-		proxy.losing.Store(true)
+		proxy.lose(func() {})
 		e = s.send(e)
-		if proxy.losing.Load() || s.desk.called(send) != 1 || e.State != idempotency.Succeeded {
-			t.Errorf("lost %v, %d sends, %+v", !proxy.losing.Load(), s.desk.called(send), e)
+		if !proxy.lost() || s.desk.called(send) != 1 || e.State != idempotency.Succeeded {
+			t.Errorf("lost %v, %d sends, %+v", proxy.lost(), s.desk.called(send), e)
 		}
 	})
 	t.Run("is not sent if somebody else has it by now", func(t *testing.T) {
 		other := dbtest.Connect(t, direct, database.Options{})
 		e := s.accept("other")
 		before := s.desk.called(send)
-		meanwhile := func() {
+		proxy.lose(func() {
 			if err := other.Read(context.Background()).Exec("UPDATE effects SET fence = fence + 1, leased_by = 'try_other' WHERE id = ?", e.ID).Error; err != nil {
 				t.Error(err)
 			}
-		}
-		proxy.lost.Store(&meanwhile)
-		proxy.losing.Store(true)
+		})
 		e = s.send(e)
 		if s.desk.called(send) != before || e.Fence != 2 || e.LeasedBy != "try_other" {
 			t.Errorf("%d sends, %+v", s.desk.called(send)-before, e)
 		}
-		proxy.lost.Store(nil)
 	})
 	t.Run("is not sent if it is not there", func(t *testing.T) {
 		// A trigger that PostgreSQL runs inside COMMIT and that ends its own session.
@@ -173,6 +172,7 @@ func TestOwnClock(t *testing.T) {
 }
 
 func TestProviderThatPanics(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		ability Ability
@@ -191,13 +191,17 @@ func TestProviderThatPanics(t *testing.T) {
 	}
 }
 
-// commitProxy stands between a pool and PostgreSQL. When it is losing, it cuts the connection on which the next COMMIT is answered,
-// before the answer is passed on.
+// commitProxy stands between a pool and PostgreSQL. It cuts the connection on which the next COMMIT is answered after lose, before
+// the answer is passed on.
 type commitProxy struct {
-	url    string
-	losing atomic.Bool
-	lost   atomic.Pointer[func()] // what happens before the pool notices
+	url  string
+	trap atomic.Pointer[func()] // what happens before the pool notices
 }
+
+func (p *commitProxy) lose(meanwhile func()) { p.trap.Store(&meanwhile) }
+
+// lost reports whether it has done so.
+func (p *commitProxy) lost() bool { return p.trap.Load() == nil }
 
 func loseCommits(t *testing.T, direct string) *commitProxy {
 	t.Helper()
@@ -219,20 +223,21 @@ func loseCommits(t *testing.T, direct string) *commitProxy {
 			if err != nil {
 				return
 			}
-			upstream, err := net.Dial("tcp", server)
+			upstream, err := new(net.Dialer).DialContext(context.Background(), "tcp", server)
 			if err != nil {
 				client.Close()
 				continue
 			}
 			go pass(upstream, client, func([]byte) bool { return true })
 			go pass(client, upstream, func(answer []byte) bool {
-				if bytes.Contains(answer, []byte("COMMIT\x00")) && p.losing.CompareAndSwap(true, false) {
-					if meanwhile := p.lost.Load(); meanwhile != nil {
-						(*meanwhile)()
-					}
-					return false
+				if !bytes.Contains(answer, []byte("COMMIT\x00")) {
+					return true
 				}
-				return true
+				meanwhile := p.trap.Swap(nil)
+				if meanwhile != nil {
+					(*meanwhile)()
+				}
+				return meanwhile == nil
 			})
 		}
 	}()
