@@ -27,6 +27,14 @@ const (
 var entries = []Entry{
 	// The request. None of these uses the key up.
 	{
+		MalformedRequest, 400, "Malformed request", EffectNone, RetrySameKey, NextFixRequest, 0,
+		"The bytes that arrived are no HTTP/1.1 request: a control character in a header such as Idempotency-Key, a missing Host, a Transfer-Encoding that is not known. Nothing else of it was looked at.",
+	},
+	{
+		HeadersTooLarge, 431, "Headers too large", EffectNone, RetrySameKey, NextFixRequest, 0,
+		"All headers together may have up to 64 KiB, a key 255 characters. Nothing else of the request was looked at.",
+	},
+	{
 		Unauthenticated, 401, "No valid credentials", EffectNone, RetrySameKey, NextFixRequest, 0,
 		"Send an Authorization header with a bearer token that this service knows. The key was not looked at.",
 	},

@@ -15,6 +15,7 @@ import (
 var contract = map[problem.Code]int{
 	"unauthenticated": 401, "forbidden": 403, "not-found": 404, "route-not-found": 404, "method-not-allowed": 405,
 	"rate-limited": 429, "unsupported-media-type": 415, "body-too-large": 413, "malformed-body": 400, "validation-failed": 422,
+	"malformed-request": 400, "headers-too-large": 431,
 
 	"idempotency-key-missing": 400, "idempotency-key-invalid": 400, "idempotency-key-reused": 422, "idempotency-key-expired": 410,
 	"operation-in-progress": 409, "operation-not-found": 404, "operation-final": 409, "operation-running": 409,

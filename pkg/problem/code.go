@@ -40,6 +40,8 @@ const (
 // The codes. What each means stands in the catalogue.
 const (
 	// The request.
+	MalformedRequest     Code = "malformed-request"
+	HeadersTooLarge      Code = "headers-too-large"
 	Unauthenticated      Code = "unauthenticated"
 	Forbidden            Code = "forbidden"
 	NotFound             Code = "not-found"

@@ -28,7 +28,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen for %s on EINMAL_LISTEN %s: %w", s.service.Name, s.config.Listen, err)
 	}
-	s.listener = listener
+	s.listener = unreadListener{listener.(*net.TCPListener)} // the type that "tcp" gives
 	return nil
 }
 

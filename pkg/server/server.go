@@ -3,7 +3,6 @@ package server
 import (
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -57,7 +56,7 @@ type Server struct {
 	config     Config
 	echo       *echo.Echo
 	http       *http.Server
-	listener   net.Listener
+	listener   unreadListener
 	identities identities
 	demo       bool
 	limits     limits

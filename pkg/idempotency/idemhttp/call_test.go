@@ -50,7 +50,7 @@ func TestAWriteNeedsOneKey(t *testing.T) {
 			// Raw, since net/http refuses to send some of them.
 			answer := s.raw(t, "POST /v1/things HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer demo-agent\r\nContent-Type: application/json\r\n"+
 				"Content-Length: 12\r\nConnection: close\r\nIdempotency-Key: "+value+"\r\n\r\n"+thing)
-			if name == "DEL" || name == "a tab" { // net/http answers control characters in plain text, before anybody sees them
+			if name == "DEL" || name == "a tab" { // net/http answers these before any handler is asked; pkg/server gives that its form
 				if !strings.HasPrefix(answer, "HTTP/1.1 400") {
 					t.Errorf("%s: %s", name, answer)
 				}
