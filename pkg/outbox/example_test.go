@@ -140,6 +140,7 @@ func newService(desk outbox.Provider, ability outbox.Ability) service {
 	}
 	events := audit.Open(db)
 	exec := idempotency.New(db, idempotency.Options{Record: events.Record, Note: events.Note, Describe: outbox.Describe(db)})
+	// target:
 	box, err := outbox.New(outbox.Deps{
 		DB: db, Exec: exec, Log: slog.Default(), Record: events.Record, Namespace: "einmal", Service: "tickets", Owner: "operator", PollEvery: time.Second,
 	}, outbox.Target{
@@ -150,6 +151,7 @@ func newService(desk outbox.Provider, ability outbox.Ability) service {
 		Timeout: time.Second, Lease: 5 * time.Second, MaxAttempts: 5, MaxAsks: 5, AskEvery: 10 * time.Millisecond,
 		Sends: outbox.Limit{Places: 4}, PrioritySends: outbox.Limit{Places: 1}, Asks: outbox.Limit{Places: 1},
 	})
+	// :target
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -170,6 +172,7 @@ func (s service) run() (stop func()) {
 
 // accept is the write: it claims, and enqueues the effect in the same transaction.
 func (s service) accept(key idempotency.Key) idempotency.Operation {
+	// accept:
 	result, err := s.exec.Do(context.Background(), idempotency.Request{
 		Key: key, Type: catalogue.TicketMirror,
 		Command: idempotency.Command{Account: "acme", Method: "POST", Path: "/v1/tickets", Body: struct{}{}},
@@ -177,6 +180,7 @@ func (s service) accept(key idempotency.Key) idempotency.Operation {
 		op.State = idempotency.Queued
 		return idempotency.Answer{State: op.State}, s.box.Enqueue(tx, op, "desk", "mirror", []byte("{}"))
 	})
+	// :accept
 	if err != nil {
 		log.Fatal(err)
 	}
