@@ -144,7 +144,7 @@ func TestWhatOnlyTestsNeedStaysInTests(t *testing.T) {
 // service finds their way in the next.
 func TestServicesKeepTheSameStageFiles(t *testing.T) {
 	always := []string{"doc", "config", "service", "http", "command", "execute", "store", "fsck"}
-	stages := append(slices.Clone(always), "provider", "settle", "hook")
+	stages := append(slices.Clone(always), "provider", "evidence", "settle", "hook")
 	nouns := map[string][]string{
 		"services/tickets":     {"ticket", "comment"},
 		"services/payments":    {"order", "payment", "refund"},

@@ -37,6 +37,7 @@ const (
 type Evidence struct {
 	Finding    Finding
 	Reference  string        // the target's name for the effect, with Confirmed and Accepted
+	More       []string      // names of further effects under the same effect key, of which there must be none
 	Says       string        // for people, in a review or an attempt: no secrets, no bodies
-	RetryAfter time.Duration // what the target asked for, with NotSent
+	RetryAfter time.Duration // what the target asked for: no call before that
 }

@@ -90,11 +90,21 @@ func (d desk) has(want int) (first simulator.Effect) {
 	return first
 }
 
-func (d desk) do(method, path, body string, into any) {
+// open opens a ticket under an effect key behind the service's back.
+func (d desk) open(effectKey string) {
+	d.t.Helper()
+	d.do("POST", "/desk/v1/tickets", `{"title":"t"}`, nil, "Authorization: Bearer demo-provider", "Idempotency-Key: "+effectKey)
+}
+
+func (d desk) do(method, path, body string, into any, headers ...string) {
 	d.t.Helper()
 	request, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
 	if err != nil {
 		d.t.Fatal(err)
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

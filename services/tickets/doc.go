@@ -9,7 +9,8 @@
 //	command.go   the commands: defaults, rules about their members; what is fingerprinted
 //	execute.go   a command inside its claim's transaction: domain rows, answer and the mirror that follows; no network
 //	ticket.go    what a ticket is, and its resource; pure
-//	provider.go  one call to the desk, and what its answer, or the lack of one, shows
+//	provider.go  one call to the desk
+//	evidence.go  what its answer, or the lack of one, shows; pure
 //	settle.go    how a mirror ended: at the ticket, and as the final answer of its operation
 //	store.go     rows ↔ tickets; the only file with queries
 //	fsck.go      what must be true across the tables, checked from outside

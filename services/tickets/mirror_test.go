@@ -125,3 +125,32 @@ func TestOnlyANewTicketIsMirrored(t *testing.T) {
 		s.healthy(t)
 	})
 }
+
+// Two tickets under one effect key are what a desk that keeps its word never has. The mirror has happened; a person hears of both.
+func TestTwoTicketsOfOneMirrorAreAPersonsToSee(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s, d := mirroring(t, kind, "lookup", later)
+		d.arm(resets)
+		_, id := s.mirrored(t, "k", "ops")
+		op := s.becomes(t, id, "is unknown", func(op operation) bool { return op.State == "unknown" })
+		d.open(op.EffectKey)
+		s.reconcile(t, id, "r")
+		op = s.ends(t, id, "succeeded")
+		var open struct{ Items []review }
+		s.agent().Send(t, "GET", "/v1/reviews?state=open", "").Decode(t, &open)
+		if len(open.Items) != 1 || open.Items[0].Kind != "contradiction" || open.Items[0].OperationID != id {
+			t.Fatalf("open reviews: %+v", open.Items)
+		}
+		says := open.Items[0].Evidence[0].Says
+		for _, there := range d.ledger() {
+			if !strings.Contains(says, there.Reference) {
+				t.Errorf("the review says %q, and not %s", says, there.Reference)
+			}
+		}
+		if op.Reference != d.ledger()[0].Reference {
+			t.Errorf("the operation is %+v", op)
+		}
+		d.has(2)
+		s.healthy(t)
+	})
+}
