@@ -40,16 +40,17 @@ func (p *Part) cancelNotSent() {
 	p.Problem("withdrawing it again", p.Cancel(replica, m), http.StatusConflict, "operation-final")
 }
 
-// cancelInDoubt tries to withdraw what is queued to be sent again while its first send may still arrive.
+// cancelInDoubt tries to withdraw what was certainly not sent again, while its first send may still arrive.
 func (p *Part) cancelInDoubt() (effects int) {
 	p.desk.NextSendAnswered(simulator.Before, http.StatusTooManyRequests, always)
 	road, replica, m := p.sendLate()
-	p.desk.AwaitFired(1) // the second send
-	p.AwaitState(replica, m, "queued")
+	p.Await("the second send is turned away", func() bool {
+		return p.Count("SELECT count(*) FROM attempts WHERE operation_id = $1 AND kind = 'send' AND outcome = 'not_sent'", m.Operation) > 0
+	})
 	p.Problem("withdrawing what may still arrive", p.Cancel(replica, m), http.StatusConflict, "operation-running")
 	p.desk.Disarm()
 	p.deliver(road)
-	p.Notef("what was queued in doubt was not withdrawn, and then arrived")
+	p.Notef("what was in doubt was not withdrawn, and then arrived")
 	return p.Succeeds(replica, m)
 }
 

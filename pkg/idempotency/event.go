@@ -13,6 +13,8 @@ const (
 	Sent              EventType = "sent"               // an effect was taken: from here on a byte may have left
 	AcceptedEvent     EventType = "accepted"           // the target has said that it goes on there
 	UnknownEvent      EventType = "unknown"            // nobody can say yet whether its effect happened
+	Reconciled        EventType = "reconciled"         // asking the target has shown what follows
+	Resolved          EventType = "resolved"           // a person has resolved a review about it
 	CanceledEvent     EventType = "canceled"           // withdrawn
 	Replayed          EventType = "replayed"           // an attempt was answered from the stored response
 	InProgress        EventType = "in_progress"        // an attempt met an operation that has no final answer

@@ -22,7 +22,11 @@ func (o *Outbox) ask(ctx context.Context, t Target, e Effect) error {
 	case lookUp:
 		evidence = o.call(ctx, t, *taken, t.Provider.Lookup)
 	}
-	return o.settle(ctx, t, *taken, evidence, func(e Effect, now time.Time) step { return t.afterAsk(e, kind, evidence, now) })
+	return o.settle(ctx, t, *taken, evidence, func(e Effect, now time.Time) step {
+		s := t.afterAsk(e, kind, evidence, now)
+		s.asked = kind != ""
+		return s
+	})
 }
 
 // howToAsk is the kind of call that asks about an effect: close, lookup, or none.
@@ -54,7 +58,8 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 		switch {
 		case kind == shut: // not conclusive, so it is none of the answers of a close
 		case unknown && t.Ability.Key && t.maySend(e, now):
-			return step{to: idempotency.Queued, next: now, change: func(tx database.Tx) (bool, error) { return requeue(tx, e, now) }}
+			next := resendAt(e, now)
+			return step{to: idempotency.Queued, next: next, change: func(tx database.Tx) (bool, error) { return requeue(tx, e, next) }}
 		case t.mustClose(e, now): // since it was looked up: a cancel, or the end of the key window
 		case e.Asks >= t.MaxAsks || !t.Ability.canAsk():
 			return toPerson(e)
@@ -76,8 +81,8 @@ func (t Target) afterClosing(e Effect, now time.Time) step {
 	case e.CancelAskedAt != nil:
 		s.to = idempotency.Canceled
 	case t.Ability.Floor && e.Attempts < t.MaxAttempts:
-		s = step{to: idempotency.Queued, next: now}
+		s = step{to: idempotency.Queued, next: resendAt(e, now)}
 	}
-	s.change = func(tx database.Tx) (bool, error) { return closed(tx, e, s.to, now) }
+	s.change = func(tx database.Tx) (bool, error) { return closed(tx, e, s.to, s.next) }
 	return s
 }

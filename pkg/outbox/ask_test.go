@@ -40,6 +40,7 @@ func TestWhatFollowsFromAsking(t *testing.T) {
 
 		{"not found, with keys", keyed, unknown, lookUp, NotFound, "queued now"},
 		{"not found, with keys and no look-up", keyedOnly, unknown, "", NotFound, "queued now"},
+		{"not found after a second send, with keys", keyed, with(unknown, func(e *Effect) { e.Attempts = 2 }), lookUp, NotFound, "queued later"},
 		{"not found after the last send", keyed, lastSend, lookUp, NotFound, "unknown later"},
 		{"not found at the last look after the last send", keyed, lastOfAll, lookUp, NotFound, "unknown for a person"},
 		{"keys without look-up after the last send", keyedOnly, lastSend, "", NotFound, "unknown for a person"},
@@ -50,6 +51,7 @@ func TestWhatFollowsFromAsking(t *testing.T) {
 		{"not found by a close, which is no answer of one", floored, unknown, shut, NotFound, "unknown later"},
 
 		{"closed by a floor", floored, unknown, shut, Closed, "queued now"},
+		{"closed by a floor after a second send", floored, with(unknown, func(e *Effect) { e.Attempts = 2 }), shut, Closed, "queued later"},
 		{"closed by a floor after the last send", floored, lastSend, shut, Closed, "failed by closing"},
 		{"closed by a floor to cancel", floored, canceling, shut, Closed, "canceled by closing"},
 		{"closed for good", shutting, unknown, shut, Closed, "failed by closing"},
@@ -104,7 +106,7 @@ func TestAsking(t *testing.T) {
 			if e = s.ask(e); e.Fence != 2 || e.State != idempotency.Queued || !e.inDoubt() {
 				t.Errorf("%+v", e)
 			}
-			want := []string{"sent queued>running", "unknown running>unknown", "queued unknown>queued"}
+			want := []string{"sent queued>running", "unknown running>unknown", "reconciled unknown>queued", "queued unknown>queued"}
 			if diff := cmp.Diff(want, s.events(e)); diff != "" {
 				t.Error(diff)
 			}
@@ -198,7 +200,7 @@ func TestWhatTheTargetAccepted(t *testing.T) {
 			if e.State != idempotency.Succeeded || e.Reference != "R-1" || string(s.operation(e).ResponseBody) != "succeeded  R-1" {
 				t.Errorf("%+v", e)
 			}
-			want := []string{"sent queued>running", "accepted running>running", "completed running>succeeded"}
+			want := []string{"sent queued>running", "accepted running>running", "reconciled running>succeeded", "completed running>succeeded"}
 			if diff := cmp.Diff(want, s.events(e)); diff != "" {
 				t.Error(diff)
 			}

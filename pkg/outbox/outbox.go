@@ -92,6 +92,9 @@ func (o *Outbox) Enqueue(tx database.Tx, op idempotency.Operation, target, name 
 // Nudge says that an effect may be due: the one that has just been committed.
 func (o *Outbox) Nudge() { o.nudges.broadcast() }
 
+// Announce says that an operation may have ended: by a Cancel or a Decide that has just been committed. It wakes those who wait.
+func (o *Outbox) Announce() { o.changed.broadcast() }
+
 // nudgeAt nudges when an effect becomes due, if that is before effects are looked for anyway.
 func (o *Outbox) nudgeAt(due time.Time) {
 	if in := due.Sub(o.db.Now()); !due.IsZero() && in < o.pollEvery {
@@ -112,9 +115,14 @@ func (o *Outbox) Run(ctx context.Context) {
 
 // event is one about an effect, which has left the state from.
 func (o *Outbox) event(tx database.Tx, e Effect, t idempotency.EventType, from idempotency.State) idempotency.Event {
+	return o.becomes(tx, e, t, from, e.State, e.Reference)
+}
+
+// becomes is one about an effect that goes from a state to another.
+func (o *Outbox) becomes(tx database.Tx, e Effect, t idempotency.EventType, from, to idempotency.State, reference string) idempotency.Event {
 	return idempotency.Event{
 		Type: t, At: tx.Now, Account: e.AccountID, Principal: "outbox", OperationID: e.OperationID, AttemptID: e.LeasedBy,
-		KeyHash: e.IdempotencyKey.Hash(), EffectKey: e.EffectKey, Reference: e.Reference, From: from, To: e.State,
+		KeyHash: e.IdempotencyKey.Hash(), EffectKey: e.EffectKey, Reference: reference, From: from, To: to,
 	}
 }
 

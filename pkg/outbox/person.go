@@ -6,6 +6,7 @@ import (
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/review"
 )
 
 var (
@@ -28,7 +29,8 @@ func (o *Outbox) Reconcile(tx database.Tx, account, operationID string) (Effect,
 }
 
 // Cancel withdraws an operation and returns its effect as it then is: canceled at once if it has certainly not been sent,
-// otherwise as it was, to be closed at the target. ErrRunning: it may have happened, and the target can't close.
+// otherwise as it was, to be closed at the target. ErrRunning: it may have happened, and the target can't close. Call Nudge and
+// Announce after the commit.
 func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, error) {
 	e, t, err := o.ofTarget(tx, account, operationID)
 	if err != nil {
@@ -57,7 +59,7 @@ func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, er
 }
 
 // Decide ends an unknown effect by a person's word. ErrRunning: somebody is asking the target at this moment, or it is not
-// unknown.
+// unknown. Call Announce after the commit.
 func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idempotency.State, reference string) error {
 	e, t, err := o.ofTarget(tx, account, operationID)
 	if err != nil {
@@ -73,6 +75,25 @@ func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idemp
 		e.Reference = reference
 	}
 	return o.finish(tx, t, e, End{State: state, Reason: ByPerson, Evidence: Evidence{Reference: reference}})
+}
+
+// Resolved records that a person has resolved a review about an operation, before a Decide that follows from it. state is what they
+// have declared the operation to be; empty: it stays what it is.
+func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.State, reference string) error {
+	var about []Effect
+	if err := tx.Where("account_id = ? AND operation_id = ?", r.AccountID, r.OperationID).Limit(1).Find(&about).Error; err != nil {
+		return fmt.Errorf("read effect: %w", err)
+	}
+	if len(about) == 0 {
+		return nil // it is about nothing of ours
+	}
+	var from idempotency.State
+	if state != "" {
+		from = about[0].State
+	}
+	event := o.becomes(tx, about[0], idempotency.Resolved, from, state, reference)
+	event.Principal, event.AttemptID = r.ResolvedBy, ""
+	return o.record(tx, event)
 }
 
 // ofTarget reads the open effect of an operation together with its target.

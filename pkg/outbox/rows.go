@@ -36,7 +36,8 @@ func notSent(tx database.Tx, e Effect, next time.Time) (bool, error) {
 	}))
 }
 
-// notSentInDoubt does so when an earlier send may still arrive: queued, where the next send carries the same key, else unknown.
+// notSentInDoubt does so when an earlier send may still arrive: unknown, or queued where the next send carries the same key and nobody
+// can be asked before.
 func notSentInDoubt(tx database.Tx, e Effect, state idempotency.State, next time.Time) (bool, error) {
 	return change(tx, e, tx.Where("state = ? AND doubt < ?", idempotency.Running, e.Fence), released(map[string]any{"state": state, "next_at": next}))
 }

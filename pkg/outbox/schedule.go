@@ -26,3 +26,12 @@ func backoff(n int, asked time.Duration) time.Duration {
 	}
 	return (max(0, min(asked, longestAsked)) + limit/2 + rand.N(limit/2)).Truncate(time.Microsecond) // what databases keep
 }
+
+// resendAt is when an effect may be sent again of which asking has found nothing: the first time at once, since one answer is lost now
+// and then; later with a growing pause, so that neither a target in trouble nor somebody who keeps asking uses up all sends at once.
+func resendAt(e Effect, now time.Time) time.Time {
+	if e.Attempts <= 1 {
+		return now
+	}
+	return now.Add(backoff(e.Attempts-1, 0))
+}

@@ -54,10 +54,11 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 	}
 }
 
-// staysInDoubt follows a send that had no effect while an earlier one may still arrive.
+// staysInDoubt follows a send that had no effect while an earlier one may still arrive: who can be asked is asked again first, since
+// by now it may have arrived.
 func (t Target) staysInDoubt(e Effect, next time.Time) step {
 	to := idempotency.Unknown
-	if t.Ability.Key {
+	if t.Ability.Key && !t.Ability.canAsk() {
 		to = idempotency.Queued
 	}
 	return step{to: to, next: next, change: func(tx database.Tx) (bool, error) { return notSentInDoubt(tx, e, to, next) }}

@@ -21,6 +21,7 @@ type step struct {
 	reason Reason                             // of an end that is no success
 	next   time.Time                          // when it is due by itself; zero: not at all
 	ask    bool                               // a person is told
+	asked  bool                               // the target was asked, not sent to
 	change func(tx database.Tx) (bool, error) // the row's statement; nil: nothing follows
 }
 
@@ -98,6 +99,11 @@ func (o *Outbox) follow(tx database.Tx, t Target, taken, known Effect, ev Eviden
 	}
 	if err := o.compare(tx, known, ev); err != nil {
 		return err
+	}
+	if s.asked && s.to != known.State {
+		if err := o.record(tx, o.becomes(tx, taken, idempotency.Reconciled, known.State, s.to, ev.Reference)); err != nil {
+			return err
+		}
 	}
 	if s.to.Final() {
 		return o.finish(tx, t, known, End{State: s.to, Reason: s.reason, Evidence: ev})
@@ -184,9 +190,7 @@ func (o *Outbox) note(tx database.Tx, taken, known Effect, ev Evidence, to idemp
 	if to == known.State && (to != idempotency.Running || known.AcceptedAt != nil) {
 		return nil
 	}
-	event := o.event(tx, taken, types[to], known.State)
-	event.To, event.Reference = to, ev.Reference
-	return o.record(tx, event)
+	return o.record(tx, o.becomes(tx, taken, types[to], known.State, to, ev.Reference))
 }
 
 // transient reports whether a transaction that failed may be run again.

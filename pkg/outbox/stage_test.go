@@ -224,11 +224,12 @@ func (s *stage) reviews(kind review.Kind) []review.Review {
 	return slices.DeleteFunc(all, func(r review.Review) bool { return r.Kind != kind })
 }
 
-// events reads what happened to the effect's operation since it was accepted, as "type from>to".
+// events reads what happened to the effect's operation since it was accepted, as "type from>to". Of one transaction comes first what
+// was learned.
 func (s *stage) events(e Effect) []string {
 	s.t.Helper()
 	var all []string
-	s.ok(s.db.Read(context.Background()).Raw("SELECT type || ' ' || from_state || '>' || to_state FROM events WHERE operation_id = ? AND from_state <> '' ORDER BY id", e.OperationID).Scan(&all).Error)
+	s.ok(s.db.Read(context.Background()).Raw("SELECT type || ' ' || from_state || '>' || to_state FROM events WHERE operation_id = ? AND from_state <> '' ORDER BY at, type <> 'reconciled', id", e.OperationID).Scan(&all).Error)
 	return all
 }
 

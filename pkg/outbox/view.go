@@ -14,36 +14,48 @@ import (
 // open, the target, the sends.
 func Describe(db *database.DB) func(ctx context.Context, ops []idempotency.Operation) error {
 	return func(ctx context.Context, ops []idempotency.Operation) error {
-		if len(ops) == 0 {
-			return nil
-		}
-		ids := make([]string, len(ops))
-		for i := range ops {
-			ids[i] = ops[i].ID
-		}
-		of := func() *gorm.DB {
-			return db.Read(ctx).Where("account_id = ? AND operation_id IN ?", ops[0].AccountID, ids)
-		}
-		var effects []Effect
-		if err := of().Find(&effects).Error; err != nil {
-			return database.Classify(fmt.Errorf("read effects: %w", err))
-		}
-		if len(effects) == 0 {
-			return nil
-		}
-		var attempts []Attempt
-		if err := of().Where("kind = ?", send).Order("id").Find(&attempts).Error; err != nil {
-			return database.Classify(fmt.Errorf("read attempts: %w", err))
-		}
-		for _, e := range effects {
-			for i := range ops {
-				if ops[i].ID == e.OperationID {
-					describe(&ops[i], e, attempts)
-				}
-			}
-		}
+		return describeAll(db.Read(ctx), ops)
+	}
+}
+
+// DescribeIn adds it as a transaction sees it, which may have changed the effect.
+func DescribeIn(tx database.Tx, op *idempotency.Operation) error {
+	ops := []idempotency.Operation{*op}
+	if err := describeAll(tx.DB, ops); err != nil {
+		return err
+	}
+	*op = ops[0]
+	return nil
+}
+
+func describeAll(db *gorm.DB, ops []idempotency.Operation) error {
+	if len(ops) == 0 {
 		return nil
 	}
+	ids := make([]string, len(ops))
+	for i := range ops {
+		ids[i] = ops[i].ID
+	}
+	of := func() *gorm.DB { return db.Where("account_id = ? AND operation_id IN ?", ops[0].AccountID, ids) }
+	var effects []Effect
+	if err := of().Find(&effects).Error; err != nil {
+		return database.Classify(fmt.Errorf("read effects: %w", err))
+	}
+	if len(effects) == 0 {
+		return nil
+	}
+	var attempts []Attempt
+	if err := of().Where("kind = ?", send).Order("id").Find(&attempts).Error; err != nil {
+		return database.Classify(fmt.Errorf("read attempts: %w", err))
+	}
+	for _, e := range effects {
+		for i := range ops {
+			if ops[i].ID == e.OperationID {
+				describe(&ops[i], e, attempts)
+			}
+		}
+	}
+	return nil
 }
 
 func describe(op *idempotency.Operation, e Effect, attempts []Attempt) {
