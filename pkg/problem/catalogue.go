@@ -105,8 +105,8 @@ var entries = []Entry{
 		"The operation has ended, so it can neither be canceled nor reconciled. Read it to see how.",
 	},
 	{
-		OperationRunning, 409, "Operation cannot be canceled now", EffectNone, RetryNewKey, NextPollOperation, 0,
-		"The operation may be having its effect and its target offers no way to stop it. Follow it until it ends.",
+		OperationRunning, 409, "Operation is running", EffectNone, RetryNewKey, NextPollOperation, 0,
+		"The operation may be having its effect, or its target is being asked about it at this moment. A cancel: the target offers no way to stop it; follow it until it ends. A decision of a person: it is too early; wait until the operation is unknown.",
 	},
 	{
 		OperationCanceled, 409, "Operation canceled", EffectNone, RetryNever, NextStop, 0,

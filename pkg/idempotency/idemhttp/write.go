@@ -103,6 +103,8 @@ func writeAnswer(c echo.Context, a idempotency.Answer) error {
 	media := echo.MIMEApplicationJSON
 	if a.State != idempotency.Succeeded {
 		media = problem.ContentType
+	}
+	if a.State != idempotency.Succeeded || a.Status == http.StatusAccepted { // a problem, or an operation that goes on
 		if seconds := retryAfterOf(a.Body); seconds > 0 {
 			c.Response().Header().Set(headerRetryAfter, strconv.Itoa(seconds))
 		}

@@ -39,25 +39,16 @@ func (*noMembers) Validate() []problem.Violation { return nil }
 
 // cancel answers POST /v1/operations/:id/cancel: 200 when the operation has ended, 202 when its target has to be closed first.
 func (h Handlers) cancel(c echo.Context) error {
-	return h.about(c, catalogue.OperationCancel, func(tx database.Tx, account, id string) (outbox.Effect, int, error) {
-		e, err := h.Outbox.Cancel(tx, account, id)
-		if e.State == idempotency.Canceled {
-			return e, http.StatusOK, err
-		}
-		return e, http.StatusAccepted, err
-	})
+	return h.about(c, catalogue.OperationCancel, h.Outbox.Cancel)
 }
 
 // reconcile answers POST /v1/operations/:id/reconcile: 202, the target is asked now.
 func (h Handlers) reconcile(c echo.Context) error {
-	return h.about(c, catalogue.OperationReconcile, func(tx database.Tx, account, id string) (outbox.Effect, int, error) {
-		e, err := h.Outbox.Reconcile(tx, account, id)
-		return e, http.StatusAccepted, err
-	})
+	return h.about(c, catalogue.OperationReconcile, h.Outbox.Reconcile)
 }
 
 // about executes a write about the operation in the path.
-func (h Handlers) about(c echo.Context, operationType string, do func(tx database.Tx, account, id string) (outbox.Effect, int, error)) error {
+func (h Handlers) about(c echo.Context, operationType string, do func(tx database.Tx, account, operationID string) (outbox.Effect, error)) error {
 	call, err := idemhttp.Begin(c, h.Caller(c))
 	if err != nil {
 		return err
@@ -71,7 +62,7 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 		if _, err := h.Executor.Row(tx, account, id); errors.Is(err, idempotency.ErrNotFound) {
 			return idempotency.Answer{}, problem.New(problem.OperationNotFound, "This account has no operation with this id.")
 		}
-		effect, status, err := do(tx, account, id)
+		_, err := do(tx, account, id)
 		switch {
 		case errors.Is(err, outbox.ErrNoEffect):
 			return idempotency.Answer{}, idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "This operation has ended; its answer does not change any more."))
@@ -80,21 +71,28 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 		case err != nil:
 			return idempotency.Answer{}, err
 		}
-		op, err := h.Executor.Row(tx, account, id)
-		if err != nil {
-			return idempotency.Answer{}, err
-		}
-		if !op.State.Final() {
-			op.State = effect.State
-		}
-		op.Effect = &idempotency.Effect{
-			Target: effect.Target, Key: effect.EffectKey, InDoubt: effect.Doubt != nil, Reference: effect.Reference, ReviewID: effect.ReviewID,
-		}
-		return idemhttp.OperationAnswer(status, op)
+		return h.asItIs(tx, account, id)
 	})
 	if err != nil {
 		return err
 	}
 	h.Outbox.Nudge()
+	h.Outbox.Announce()
 	return idemhttp.Write(c, result)
+}
+
+// asItIs answers with an operation as the transaction leaves it.
+func (h Handlers) asItIs(tx database.Tx, account, id string) (idempotency.Answer, error) {
+	op, err := h.Executor.Row(tx, account, id)
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+	if err := outbox.DescribeIn(tx, &op); err != nil {
+		return idempotency.Answer{}, err
+	}
+	status := http.StatusOK
+	if !op.State.Final() {
+		status = http.StatusAccepted
+	}
+	return idemhttp.OperationAnswer(status, op)
 }

@@ -133,6 +133,9 @@ func (h Handlers) resolve(c echo.Context) error {
 		case err != nil:
 			return idempotency.Answer{}, err
 		}
+		if err := h.Outbox.Resolved(tx, r, command.state(), command.Reference); err != nil {
+			return idempotency.Answer{}, err
+		}
 		if err := h.decide(tx, own, r, command); err != nil {
 			return idempotency.Answer{}, err
 		}
@@ -146,7 +149,16 @@ func (h Handlers) resolve(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	h.Outbox.Announce()
 	return idemhttp.Write(c, result)
+}
+
+// state is what the operation is declared to be; empty: nothing is said of it.
+func (r *resolution) state() idempotency.State {
+	if r.State == nil {
+		return ""
+	}
+	return *r.State
 }
 
 // decide ends the operation of a review of kind unknown, which has no end without it.
@@ -162,7 +174,7 @@ func (h Handlers) decide(tx database.Tx, own idempotency.Operation, r review.Rev
 	case errors.Is(err, outbox.ErrNoEffect):
 		return idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "The operation has ended; resolve the review without a state."))
 	case errors.Is(err, outbox.ErrRunning):
-		busy := problem.New(problem.OperationRunning, "The target is being asked at this moment. Try again.")
+		busy := problem.New(problem.OperationRunning, "The operation is being sent, or its target is being asked at this moment. Try again; it can be decided while it is unknown.")
 		busy.RetryAfterSeconds, busy.Retry, busy.NextAction = 1, problem.RetrySameKey, problem.NextRetrySameKey
 		return idemhttp.RefusalForNow(busy)
 	}
