@@ -103,8 +103,8 @@ func TestAsking(t *testing.T) {
 				t.Fatal("asked during the lease")
 			}
 			s.clock.advance(time.Microsecond)
-			if e = s.ask(e); e.Fence != 2 || e.State != idempotency.Queued || !e.inDoubt() {
-				t.Errorf("%+v", e)
+			if e = s.ask(e); e.Fence != 2 || e.State != idempotency.Queued || !e.inDoubt() || s.desk.called(lookUp) != 1 {
+				t.Errorf("queued again after %d look-ups: %+v", s.desk.called(lookUp), e)
 			}
 			want := []string{"sent queued>running", "unknown running>unknown", "reconciled unknown>queued", "queued unknown>queued"}
 			if diff := cmp.Diff(want, s.events(e)); diff != "" {

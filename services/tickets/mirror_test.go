@@ -154,3 +154,28 @@ func TestTwoTicketsOfOneMirrorAreAPersonsToSee(t *testing.T) {
 		s.healthy(t)
 	})
 }
+
+// A ticket without the effect that mirrors it would never come to the desk, and nobody would look for it.
+func TestATicketAndItsMirrorCommitTogether(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s, d := mirroring(t, kind, "key")
+		exec := func(statement string) {
+			t.Helper()
+			if _, err := s.db.SQL().ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exec("ALTER TABLE effects RENAME TO effects_elsewhere")
+		if a := create(t, s.agent(), key("k"), `{"project":"ops","title":"Disk full"}`); a.Status != 500 {
+			t.Errorf("%s", a)
+		}
+		if tickets, operations := s.count(t, "tickets"), s.count(t, "operations"); tickets != 0 || operations != 0 {
+			t.Errorf("%d tickets and %d operations without an effect", tickets, operations)
+		}
+		exec("ALTER TABLE effects_elsewhere RENAME TO effects")
+		_, id := s.mirrored(t, "k", "ops")
+		s.ends(t, id, "succeeded")
+		d.has(1)
+		s.healthy(t)
+	})
+}
