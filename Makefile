@@ -70,11 +70,11 @@ bench: ## Compare a ticket with a bare insert on both databases, write bench/res
 	cd bench && go run .
 
 .PHONY: up
-up: ## docker compose: PostgreSQL and the tickets service on 127.0.0.1:8081
+up: ## docker compose: PostgreSQL, the tickets service on 127.0.0.1:8081, the desk that it mirrors to on 8090
 	docker compose up -d --build --wait
 
 .PHONY: down
-down: ## Stop what `make up` started; its data stays in the volume
+down: ## Stop what `make up` started; its data stays in the volumes
 	docker compose down
 
 .PHONY: help
