@@ -170,7 +170,7 @@ func TestATicketAndItsMirrorCommitTogether(t *testing.T) {
 			t.Errorf("%s", a)
 		}
 		if tickets, operations := s.count(t, "tickets"), s.count(t, "operations"); tickets != 0 || operations != 0 {
-			t.Errorf("%d tickets and %d operations without an effect", tickets, operations)
+			t.Fatalf("%d tickets and %d operations without an effect", tickets, operations)
 		}
 		exec("ALTER TABLE effects_elsewhere RENAME TO effects")
 		_, id := s.mirrored(t, "k", "ops")
