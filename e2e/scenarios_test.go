@@ -6,8 +6,11 @@ import (
 	"database/sql"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,6 +28,11 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
 	os.Exit(run(m))
 }
 
@@ -41,15 +49,23 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// TestScenarios plays what `einmal scenarios` plays, on both databases.
+// atOnce is how many scenarios are played at the same time, whatever the number of processors: most of their time they wait, for leases to
+// end and for answers that do not come. More of them would be what they take for a desk that says nothing.
+const atOnce = 3
+
+// TestScenarios plays what `einmal scenarios` plays, on both databases, and several at once: each has processes and a database of its own.
 func TestScenarios(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		t.Parallel()
 		lab := open(t, kind)
-		for _, scenario := range scenarios.All() {
+		for _, scenario := range slices.Backward(scenarios.All()) { // the longest are last in the story, and are begun first
 			if scenario.Only != "" && scenario.Only != kind {
 				continue
 			}
 			t.Run(scenario.Name, func(t *testing.T) {
+				if !scenario.Alone {
+					t.Parallel()
+				}
 				outcome := scenario.Play(t.Context(), lab, 1)
 				if outcome.Skipped != "" && os.Getenv("CI") == "" {
 					t.Skipf("NOT PLAYED: %s", outcome.Skipped)

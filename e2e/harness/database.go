@@ -30,7 +30,7 @@ type Database struct {
 	pool   *sql.DB
 }
 
-// NewDatabase makes a database that lasts until the laboratory is cleared.
+// NewDatabase makes a database that lasts until the laboratory is closed.
 func (l *Lab) NewDatabase(ctx context.Context) (*Database, error) {
 	if l.Kind == database.Postgres {
 		return l.NewDatabaseAt(ctx, l.Server)

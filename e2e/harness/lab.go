@@ -30,6 +30,7 @@ type Lab struct {
 
 	binary string
 	dir    string
+	inside bool // another laboratory, whose server it uses
 
 	mu        sync.Mutex
 	databases []*Database
@@ -62,7 +63,17 @@ func New(ctx context.Context, opts Options) (*Lab, error) {
 	return l, nil
 }
 
-// StartServer starts another PostgreSQL server, which lasts until the laboratory is cleared.
+// Room is a laboratory inside this one, for one play: what happens in it disturbs no other, and goes when it is closed. The server is the
+// same.
+func (l *Lab) Room() (*Lab, error) {
+	dir, err := os.MkdirTemp(l.dir, "room-")
+	if err != nil {
+		return nil, fmt.Errorf("open room: %w", err)
+	}
+	return &Lab{Kind: l.Kind, Server: l.Server, binary: l.binary, dir: dir, inside: true}, nil
+}
+
+// StartServer starts another PostgreSQL server, which lasts until the laboratory is closed.
 func (l *Lab) StartServer(ctx context.Context, opts pgserver.Options) (*pgserver.Server, error) {
 	server, err := pgserver.Start(ctx, opts)
 	if err != nil {
@@ -76,8 +87,8 @@ func (l *Lab) StartServer(ctx context.Context, opts pgserver.Options) (*pgserver
 
 // Close ends every process and removes every database that the laboratory has made.
 func (l *Lab) Close() error {
-	err := l.Clear()
-	if l.Server != nil {
+	err := l.clear()
+	if l.Server != nil && !l.inside {
 		err = errors.Join(err, l.Server.Stop())
 	}
 	if l.dir != "" {
@@ -86,8 +97,8 @@ func (l *Lab) Close() error {
 	return err
 }
 
-// Clear ends every process and removes every database, so that the next scenario finds an empty laboratory.
-func (l *Lab) Clear() error {
+// clear ends every process and removes every database.
+func (l *Lab) clear() error {
 	l.mu.Lock()
 	services, databases, servers := l.services, l.databases, l.servers
 	l.services, l.databases, l.servers = nil, nil, nil
@@ -109,7 +120,7 @@ func (l *Lab) Clear() error {
 	return errors.Join(errs...)
 }
 
-// clearWithin bounds the removal of one scenario's databases, which takes milliseconds.
+// clearWithin bounds the removal of one play's databases, which takes milliseconds.
 const clearWithin = 20 * time.Second
 
 // path is a new file name in the laboratory's directory.

@@ -12,8 +12,9 @@ import (
 	"github.com/einmal/einmal/pkg/database"
 )
 
-// patience bounds one scenario. The longest brings ten thousand effects out, which takes half a minute on two cores with nothing else to do.
-const patience = 3 * time.Minute
+// patience bounds one scenario. The longest brings ten thousand effects out, which takes half a minute on two cores with nothing else to do,
+// and minutes beside other plays on a busy machine.
+const patience = 5 * time.Minute
 
 // Scenario is one way in which things go wrong, and what must hold all the same.
 type Scenario struct {
@@ -23,6 +24,9 @@ type Scenario struct {
 
 	// Only is the database that it can be played on; empty: any.
 	Only database.Kind
+
+	// Alone: it stops the server, which others that are played at the same time would notice.
+	Alone bool
 
 	// Impossible: it shows what no protocol prevents, two effects under one key (docs/protocol.md, "Impossible").
 	Impossible bool
@@ -89,9 +93,13 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := newStage(ctx, lab, sc.Name, seed)
+	room, err := lab.Room()
 	if err != nil {
-		return Outcome{Err: errors.Join(err, lab.Clear())}
+		return Outcome{Err: err}
+	}
+	s, err := newStage(ctx, room, sc.Name, seed)
+	if err != nil {
+		return Outcome{Err: errors.Join(err, room.Close())}
 	}
 	s.impossible = sc.Impossible
 	var wanted int
@@ -115,7 +123,7 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 	}
 	outcome.Detail = strings.Join(s.notes, "; ")
 	outcome.Log = s.logs()
-	outcome.Err = errors.Join(err, lab.Clear())
+	outcome.Err = errors.Join(err, room.Close())
 	outcome.Took = time.Since(start)
 	return outcome
 }

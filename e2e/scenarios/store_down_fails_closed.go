@@ -11,6 +11,7 @@ var storeDownFailsClosed = Scenario{
 	Name:    "store_down_fails_closed",
 	Promise: "Without its database a service refuses with 503 and executes nothing; the same key executes once the database is back.",
 	Injects: true,
+	Alone:   true,
 	run: func(s *Stage) int {
 		if s.SQLite() {
 			return s.lockTheFile() + s.fillTheDisk()
