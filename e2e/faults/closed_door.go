@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/einmal/einmal/e2e/record"
 )
 
 // ClosedDoor is an address in front of a service where connections are begun and not accepted: whoever comes waits in connect, before the first byte of
@@ -19,10 +21,11 @@ type ClosedDoor struct {
 	target   string     // host and port
 	fillers  []net.Conn // ours, that keep the queue of the listener full
 
-	mu    sync.Mutex
-	conns []net.Conn
-	came  int
-	left  int
+	mu     sync.Mutex
+	conns  []net.Conn
+	came   int
+	left   int
+	record *record.Log
 }
 
 // NewClosedDoor listens on 127.0.0.1 in front of a service at host and port.
@@ -52,8 +55,22 @@ func NewClosedDoor(target string) (*ClosedDoor, error) {
 // URL is where callers find the door.
 func (d *ClosedDoor) URL() string { return "http://" + d.listener.Addr().String() }
 
+// Record lets the door note that it is closed, and when it is opened.
+func (d *ClosedDoor) Record(log *record.Log) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.record = log
+	log.Place(record.Place{Address: d.address(), Kind: record.Proxy, Name: "closed door", Before: []string{d.target}})
+	log.Mark(d.address(), record.Struck, "who connects waits")
+}
+
+func (d *ClosedDoor) address() string { return d.listener.Addr().String() }
+
 // Open accepts who has waited and who comes.
 func (d *ClosedDoor) Open() {
+	d.mu.Lock()
+	d.record.Mark(d.address(), record.Healed, "opened")
+	d.mu.Unlock()
 	go func() {
 		for range d.fillers {
 			if conn, err := d.listener.Accept(); err == nil {

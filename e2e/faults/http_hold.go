@@ -36,7 +36,7 @@ func (p *HTTPProxy) end(deliver bool) {
 }
 
 // hold keeps a request until it is said what becomes of it.
-func (p *HTTPProxy) hold(w http.ResponseWriter, r *http.Request, body []byte) {
+func (p *HTTPProxy) hold(w http.ResponseWriter, r *http.Request, body []byte, done func(Answer, error)) {
 	h := &heldRequest{deliver: make(chan bool), ended: make(chan struct{})}
 	defer close(h.ended)
 	p.mu.Lock()
@@ -44,6 +44,7 @@ func (p *HTTPProxy) hold(w http.ResponseWriter, r *http.Request, body []byte) {
 	p.fired++
 	p.mu.Unlock()
 	if !<-h.deliver {
+		done(Answer{}, errLost)
 		cut(w)
 		return
 	}
@@ -53,5 +54,6 @@ func (p *HTTPProxy) hold(w http.ResponseWriter, r *http.Request, body []byte) {
 		p.lost = append(p.lost, answer)
 		p.mu.Unlock()
 	}
+	done(answer, err)
 	pass(w, answer, err)
 }

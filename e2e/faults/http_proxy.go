@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"github.com/einmal/einmal/e2e/record"
 )
 
 // HTTPFault is what happens to one request on its way.
@@ -34,11 +36,12 @@ type HTTPProxy struct {
 	targets []string
 	client  *http.Client
 
-	mu    sync.Mutex
-	next  []HTTPFault
-	held  []*heldRequest
-	lost  []Answer
-	fired int
+	mu     sync.Mutex
+	next   []HTTPFault
+	held   []*heldRequest
+	lost   []Answer
+	fired  int
+	record *record.Log
 }
 
 // NewHTTPProxy listens on 127.0.0.1 in front of the targets, each like http://127.0.0.1:8081.
@@ -95,29 +98,36 @@ func (p *HTTPProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cut(w)
 		return
 	}
-	switch p.take() {
+	fault := p.take()
+	done := p.recorded(r, body, fault)
+	switch fault {
 	case LoseRequest:
-		p.record()
+		p.count()
+		done(Answer{}, errLost)
 		cut(w)
 	case LoseAnswer:
 		// The caller hears nothing and may hang up; the service is to finish all the same.
 		answer, err := p.forward(context.WithoutCancel(r.Context()), p.targets[0], r, body)
 		if err == nil {
-			p.record(answer)
+			p.count(answer)
 		}
+		done(Answer{}, errLost)
 		cut(w)
 	case Resend:
-		p.resend(w, r, body)
+		answer, err := p.resend(r, body)
+		done(answer, err)
+		pass(w, answer, err)
 	case HoldRequest:
-		p.hold(w, r, body)
+		p.hold(w, r, body, done)
 	default:
 		answer, err := p.forward(r.Context(), p.targets[0], r, body)
+		done(answer, err)
 		pass(w, answer, err)
 	}
 }
 
-// resend sends the request to all targets at once and passes on the first one's answer.
-func (p *HTTPProxy) resend(w http.ResponseWriter, r *http.Request, body []byte) {
+// resend sends the request to all targets at once and returns the first one's answer.
+func (p *HTTPProxy) resend(r *http.Request, body []byte) (Answer, error) {
 	answers := make([]Answer, len(p.targets))
 	errs := make([]error, len(p.targets))
 	var all sync.WaitGroup
@@ -125,8 +135,8 @@ func (p *HTTPProxy) resend(w http.ResponseWriter, r *http.Request, body []byte) 
 		all.Go(func() { answers[i], errs[i] = p.forward(r.Context(), target, r, body) })
 	}
 	all.Wait()
-	p.record(answers[1:]...)
-	pass(w, answers[0], errs[0])
+	p.count(answers[1:]...)
+	return answers[0], errs[0]
 }
 
 // take removes the fault that waits for this request, 0 if none does.
@@ -141,8 +151,8 @@ func (p *HTTPProxy) take() HTTPFault {
 	return fault
 }
 
-// record counts a fault that happened and keeps the answers that it cost.
-func (p *HTTPProxy) record(lost ...Answer) {
+// count counts a fault that happened and keeps the answers that it cost.
+func (p *HTTPProxy) count(lost ...Answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fired++
@@ -150,6 +160,13 @@ func (p *HTTPProxy) record(lost ...Answer) {
 }
 
 func (p *HTTPProxy) forward(ctx context.Context, target string, r *http.Request, body []byte) (Answer, error) {
+	done := p.recordedForward(target, r, body)
+	answer, err := p.send(ctx, target, r, body)
+	done(answer, err)
+	return answer, err
+}
+
+func (p *HTTPProxy) send(ctx context.Context, target string, r *http.Request, body []byte) (Answer, error) {
 	request, err := http.NewRequestWithContext(ctx, r.Method, target+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return Answer{}, err

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/einmal/einmal/e2e/record"
 )
 
 // CommitFault is what happens to one COMMIT on its way to PostgreSQL.
@@ -32,6 +34,7 @@ type PostgresProxy struct {
 	traps    []*CommitTrap // armed, oldest first
 	refusing bool
 	fired    int
+	record   *record.Log
 }
 
 // CommitTrap waits for the COMMIT of a transaction that executed a certain statement.
@@ -98,12 +101,39 @@ func (t *CommitTrap) Wait(ctx context.Context) error {
 // Release lets a held COMMIT go on.
 func (t *CommitTrap) Release() { t.release.Do(func() { close(t.released) }) }
 
+// String says what the fault does.
+func (f CommitFault) String() string {
+	return [...]string{
+		CutBeforeCommit:    "connection cut before COMMIT",
+		CutAfterCommit:     "connection cut after COMMIT, before its answer",
+		LoseServerAtCommit: "server out of reach after COMMIT, before its answer",
+		HoldCommit:         "COMMIT held",
+		CutUnderWay:        "connection cut with COMMIT under way",
+	}[f]
+}
+
+// Record lets the proxy note the faults that happen at it. What else it passes on is not HTTP, and not noted.
+func (p *PostgresProxy) Record(log *record.Log) {
+	log.Place(record.Place{Address: p.address(), Kind: record.Proxy, Name: "PostgreSQL proxy", Before: []string{p.server}})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.record = log
+}
+
+// mark notes something that happened here. The caller holds mu.
+func (p *PostgresProxy) mark(event record.Event, text string) {
+	p.record.Mark(p.address(), event, text)
+}
+
+func (p *PostgresProxy) address() string { return p.listener.Addr().String() }
+
 // Refuse cuts every connection and refuses new ones, until Accept.
 func (p *PostgresProxy) Refuse() {
 	p.mu.Lock()
 	p.refusing = true
 	cut := p.open()
 	p.fired += len(cut)
+	p.mark(record.Struck, fmt.Sprintf("%d connections cut, new ones refused", len(cut)))
 	p.mu.Unlock()
 	for _, c := range cut {
 		c.cut()
@@ -115,6 +145,7 @@ func (p *PostgresProxy) Accept() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refusing = false
+	p.mark(record.Healed, "connections accepted again")
 }
 
 // Fired is how many COMMITs have met a fault and how many connections were cut or refused.
@@ -202,6 +233,7 @@ func plain(sql string) string { return strings.ToLower(strings.ReplaceAll(sql, `
 func (p *PostgresProxy) spring(trap *CommitTrap) {
 	p.mu.Lock()
 	p.fired++
+	p.mark(record.Struck, trap.fault.String())
 	p.mu.Unlock()
 	close(trap.sprung)
 }

@@ -45,6 +45,13 @@ var client = &http.Client{
 
 // Do sends the request once and waits for the answer.
 func Do(ctx context.Context, c Call) Answer {
+	ctx, done := c.recorded(ctx)
+	answer := c.send(ctx)
+	done(answer)
+	return answer
+}
+
+func (c Call) send(ctx context.Context) Answer {
 	var body io.Reader
 	switch {
 	case c.Reader != nil:
@@ -77,6 +84,13 @@ func Do(ctx context.Context, c Call) Answer {
 
 // Raw sends bytes as they are, which may be no proper request, and reads an answer.
 func Raw(ctx context.Context, address string, request []byte) Answer {
+	ctx, done := recordedRaw(ctx, address, request)
+	answer := sendRaw(ctx, address, request)
+	done(answer)
+	return answer
+}
+
+func sendRaw(ctx context.Context, address string, request []byte) Answer {
 	ctx, cancel := context.WithTimeout(ctx, client.Timeout)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/einmal/einmal/e2e/record"
 	"github.com/einmal/einmal/pkg/child"
 )
 
@@ -44,6 +45,7 @@ type Service struct {
 	logFile  string
 	process  *child.Process
 	killed   bool // by us
+	record   *record.Log
 }
 
 // Serve starts a service on a free port and waits until it is ready.
@@ -95,9 +97,11 @@ func (s *Service) Start(ctx context.Context) error {
 		return err
 	}
 	s.killed = false
+	s.recordLife(ctx)
 	if err := s.awaitReady(ctx); err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w\n%s", s.settings.Role, err, s.Log()), s.Kill())
 	}
+	s.mark(record.Ready)
 	return nil
 }
 
@@ -107,7 +111,7 @@ func (s *Service) Terminate() error {
 	if s.killed {
 		return nil
 	}
-	if err := s.Thaw(); err != nil {
+	if err := s.process.Signal(syscall.SIGCONT); err != nil { // frozen, it would hear nothing
 		return err
 	}
 	if err := s.process.Stop(syscall.SIGTERM, drainWithin); err != nil {
@@ -119,6 +123,7 @@ func (s *Service) Terminate() error {
 // Kill ends the process as a crash does: at once, wherever it is.
 func (s *Service) Kill() error {
 	s.killed = true
+	s.mark(record.Killed)
 	if err := s.process.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
@@ -127,10 +132,16 @@ func (s *Service) Kill() error {
 }
 
 // Freeze stops the process where it is, as a paused machine would; Thaw lets it go on.
-func (s *Service) Freeze() error { return s.process.Signal(syscall.SIGSTOP) }
+func (s *Service) Freeze() error {
+	s.mark(record.Frozen)
+	return s.process.Signal(syscall.SIGSTOP)
+}
 
 // Thaw ends Freeze.
-func (s *Service) Thaw() error { return s.process.Signal(syscall.SIGCONT) }
+func (s *Service) Thaw() error {
+	s.mark(record.Thawed)
+	return s.process.Signal(syscall.SIGCONT)
+}
 
 // Frozen tells whether the process is stopped.
 func (s *Service) Frozen() bool {
@@ -157,7 +168,7 @@ func (s *Service) Log() string {
 }
 
 func (s *Service) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	ctx, cancel := context.WithTimeout(record.Into(ctx, nil), readyWithin) // that it is ready is recorded, not each time that we asked
 	defer cancel()
 	poll := time.NewTicker(readyEvery)
 	defer poll.Stop()

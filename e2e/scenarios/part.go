@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/e2e/record"
 )
 
 // Part is the part of a scenario that is played with one ability of the desk.
@@ -22,6 +23,7 @@ func (s *Stage) EachAbility(abilities []ability, pace Pace, play func(p *Part) (
 	desk := s.Desk()
 	for _, a := range abilities {
 		s.part = a.String()
+		record.From(s.ctx).Part(s.part)
 		desk.Can(a.can)
 		p := &Part{Stage: s, ability: a, Pace: pace, found: len(desk.Ledger())}
 		injected, notes, tickets, asked := s.injected(), len(s.notes), len(s.mirrors), s.withPerson()

@@ -5,6 +5,7 @@ import (
 
 	"github.com/einmal/einmal/e2e/faults"
 	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/e2e/record"
 )
 
 var pausedBeforeSendThenNotFound = Scenario{
@@ -24,6 +25,7 @@ func (p *Part) pauseAtConnect() int {
 	if err != nil {
 		p.Skipf("%v", err)
 	}
+	door.Record(record.From(p.ctx))
 	p.closers = append(p.closers, door.Close)
 	sender := p.Replica(door.URL())
 	m := p.Mirror(sender)

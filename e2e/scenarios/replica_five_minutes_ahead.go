@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/einmal/einmal/e2e/faults"
+	"github.com/einmal/einmal/e2e/record"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/pgserver"
 	"github.com/einmal/einmal/services/simulator"
@@ -34,6 +35,7 @@ var replicaFiveMinutesAhead = Scenario{
 		off := time.Now().Unix() - int64(s.Count("SELECT extract(epoch FROM clock_timestamp())::bigint"))
 		s.Check(off > int64(behind.Seconds())-10, "the database's clock is behind by %d s only", off)
 		s.Struck()
+		s.recordServer(record.Struck, fmt.Sprintf("its clock is %d s behind", off))
 
 		pace := patient
 		pace.KeyWindow = behind / 5 // over since long, by the replicas' own clocks

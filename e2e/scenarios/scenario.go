@@ -123,6 +123,7 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 	}
 	outcome.Detail = strings.Join(s.notes, "; ")
 	outcome.Log = s.logs()
+	s.recordAftermath()
 	outcome.Err = errors.Join(err, room.Close())
 	outcome.Took = time.Since(start)
 	return outcome

@@ -12,6 +12,7 @@ import (
 
 	"github.com/einmal/einmal/e2e/faults"
 	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/e2e/record"
 	"github.com/einmal/einmal/pkg/database"
 )
 
@@ -112,6 +113,7 @@ func (s *Stage) HTTPProxy(services ...*harness.Service) *faults.HTTPProxy {
 	}
 	proxy, err := faults.NewHTTPProxy(targets...)
 	s.must(err)
+	proxy.Record(record.From(s.ctx))
 	s.counters = append(s.counters, proxy)
 	s.closers = append(s.closers, proxy.Close)
 	return proxy
@@ -121,6 +123,7 @@ func (s *Stage) HTTPProxy(services ...*harness.Service) *faults.HTTPProxy {
 func (s *Stage) PostgresProxy() (*faults.PostgresProxy, string) {
 	proxy, err := faults.NewPostgresProxy(s.db.URL)
 	s.must(err)
+	proxy.Record(record.From(s.ctx))
 	s.counters = append(s.counters, proxy)
 	s.closers = append(s.closers, proxy.Close)
 	through, err := proxy.Through(s.db.URL)
@@ -132,6 +135,7 @@ func (s *Stage) PostgresProxy() (*faults.PostgresProxy, string) {
 func (s *Stage) LockSQLite() *faults.SQLiteLock {
 	lock, err := faults.LockSQLite(s.ctx, s.db.Path)
 	s.must(err)
+	lock.Record(record.From(s.ctx))
 	s.Struck()
 	s.closers = append(s.closers, lock.Release)
 	return lock

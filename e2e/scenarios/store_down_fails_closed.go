@@ -5,6 +5,7 @@ import (
 
 	"github.com/einmal/einmal/e2e/faults"
 	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/e2e/record"
 )
 
 var storeDownFailsClosed = Scenario{
@@ -44,11 +45,13 @@ func (s *Stage) stopTheServer() int {
 		return 0
 	}
 	service := s.Serve("")
+	s.recordServer(record.Struck, "shut down")
 	s.must(s.lab.Server.Halt())
 	s.Struck()
 	defer s.lab.Server.Resume(s.ctx) //nolint:errcheck // only where the scenario has failed already
 	retry := s.refusedWhileAway(service, "none")
 	s.must(s.lab.Server.Resume(s.ctx))
+	s.recordServer(record.Healed, "started again")
 	s.Await("the service is ready again", func() bool { return s.ready(service) })
 	retry(service)
 	s.Notef("and while it was shut down")
