@@ -40,7 +40,7 @@ func (p *progress) end(r Result, log string) {
 	if p.terminal && r.Passed {
 		return // the table will say it
 	}
-	fmt.Fprintf(p.w, "%s %s (%.1f s)\n", r.verdict(), r.Name, r.Seconds)
+	fmt.Fprintf(p.w, "%s %s (%.1f s)\n", r.shown(), r.Name, r.Seconds)
 	if r.Passed || r.skipped {
 		return
 	}

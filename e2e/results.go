@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/einmal/einmal/e2e/report"
 	"github.com/einmal/einmal/e2e/scenarios"
 )
 
@@ -78,7 +79,7 @@ func (r Results) writeTable(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "\nscenario\tresult\tseconds\tfaults\teffects\twhat was seen\n")
 	for _, s := range r.Scenarios {
-		fmt.Fprintf(table, "%s\t%s\t%.1f\t%s\t%d\t%s\n", s.Name, s.verdict(), s.Seconds, s.faults(), s.Effects, shorten(s.Detail))
+		fmt.Fprintf(table, "%s\t%s\t%.1f\t%s\t%d\t%s\n", s.Name, s.shown(), s.Seconds, s.faults(), s.Effects, shorten(s.Detail))
 	}
 	fmt.Fprintf(table, "\n%d passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
 	return table.Flush()
@@ -97,12 +98,20 @@ func shorten(detail string) string {
 	return line
 }
 
-func (r Result) verdict() string {
+func (r Result) verdict() report.Verdict {
 	switch {
 	case r.Passed:
-		return "passed"
+		return report.Passed
 	case r.skipped:
-		return "skipped"
+		return report.Skipped
+	}
+	return report.Failed
+}
+
+// shown is the verdict as it is printed: a failure must not be overlooked.
+func (r Result) shown() string {
+	if v := r.verdict(); v != report.Failed {
+		return string(v)
 	}
 	return "FAILED"
 }

@@ -21,6 +21,8 @@ type Options struct {
 	JSON     bool     // results as JSON, without progress
 	Seed     uint64   // what scenarios draw at random follows from it
 	Binary   string   // the einmal binary under test; empty means the one that is running
+	Report   string   // file for the report; empty means none
+	Version  string   // of that binary, for the report
 }
 
 // Run runs the scenarios one after another, each against processes and a database of its own, and writes progress and results to w. The error
@@ -38,6 +40,10 @@ func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
 			return Results{}, fmt.Errorf("find the running binary: %w", err)
 		}
 	}
+	report, err := newReport(opts)
+	if err != nil {
+		return Results{}, err
+	}
 	lab, err := harness.New(ctx, harness.Options{Binary: opts.Binary, Database: opts.Database})
 	if err != nil {
 		return Results{}, err
@@ -45,25 +51,31 @@ func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
 	if len(opts.Names) == 0 { // by name, they are skipped with the reason
 		selected = slices.DeleteFunc(selected, func(s scenarios.Scenario) bool { return s.Only != "" && s.Only != lab.Kind })
 	}
-	results := play(ctx, lab, selected, opts.Seed, newProgress(w, opts))
-	err = lab.Close()
+	results := play(ctx, lab, selected, opts.Seed, newProgress(w, opts), report)
+	err = errors.Join(lab.Close(), report.write())
 	if opts.JSON {
 		return results, errors.Join(err, results.writeJSON(w))
 	}
-	return results, errors.Join(err, results.writeTable(w))
+	err = errors.Join(err, results.writeTable(w))
+	if opts.Report != "" && err == nil {
+		fmt.Fprintf(w, "The report is %s: open it in a browser.\n", opts.Report)
+	}
+	return results, err
 }
 
-func play(ctx context.Context, lab *harness.Lab, selected []scenarios.Scenario, seed uint64, progress *progress) Results {
+func play(ctx context.Context, lab *harness.Lab, selected []scenarios.Scenario, seed uint64, progress *progress, report *reporter) Results {
 	results := Results{Scenarios: []Result{}} // [] in JSON, never null
 	for i, scenario := range selected {
 		progress.begin(scenario, i, len(selected))
-		outcome := scenario.Play(ctx, lab, seed)
+		outcome, told := report.play(ctx, scenario, lab, seed)
 		if ctx.Err() != nil { // it did not fail, it was ended
 			results.interrupted = len(selected) - i
 			results.Skipped += results.interrupted
 			break
 		}
-		progress.end(results.add(scenario, outcome), outcome.Log)
+		result := results.add(scenario, outcome)
+		told(result)
+		progress.end(result, outcome.Log)
 	}
 	return results
 }

@@ -1,0 +1,290 @@
+package report
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/einmal/einmal/e2e/record"
+)
+
+// laboratory is who directs simulators; what it does is no message of the scenario.
+const laboratory = "laboratory"
+
+// tone is what a step means. It is the name of its colour in page.css.
+type tone string
+
+const (
+	plain  tone = "plain"
+	effect tone = "effect" // something happened, for the first time
+	replay tone = "replay" // known already, and told again
+	wait   tone = "wait"   // nobody knows yet
+	refuse tone = "refuse" // no, and why
+	broken tone = "broken" // a fault, or what it cost
+)
+
+// step is one line of a diagram: an arrow between two places, or a mark at one.
+type step struct {
+	at       time.Time
+	from, to string // addresses, or names of callers; a mark has no to
+	label    string
+	details  []string // the keys that it is about; several when equal steps were folded
+	title    string   // shown when pointed at
+	tone     tone
+	answer   bool  // an arrow back
+	lost     bool  // an arrow that did not arrive
+	dull     bool  // of no interest by itself: a process that is ready, or leaves
+	times    int   // how often, when equal steps were folded
+	pairs    []int // what it belongs to: a request and its answer have a number in common
+	omitted  int   // no step, but so many that are left out here
+}
+
+func (s step) isMark() bool { return s.to == "" && s.omitted == 0 }
+
+// story is a recording in order of time.
+type story struct {
+	record.Recording
+	lives    lives
+	attempts []*attempt
+	calls    []*call
+	byKey    map[string][]*attempt // attempts by effect key
+	steps    []step
+
+	exchanges int
+}
+
+func tell(r record.Recording) story {
+	r = reuse(r)
+	s := story{Recording: r, lives: livesOf(r)}
+	s.readOutside()
+	s.tellMarks()
+	s.tellMessages()
+	s.tellOutside()
+	// What is noted as of the same moment stays in the order in which it was told: a request before its answer.
+	slices.SortStableFunc(s.steps, func(a, b step) int { return a.at.Compare(b.at) })
+	return s
+}
+
+// add adds the steps of one exchange.
+func (s *story) add(all ...step) {
+	s.exchanges++
+	for _, one := range all {
+		one.times, one.pairs = 1, []int{s.exchanges}
+		s.steps = append(s.steps, one)
+	}
+}
+
+// tellMessages tells what callers, proxies and the laboratory sent. What a proxy received is told by whoever sent it, if that was recorded.
+func (s *story) tellMessages() {
+	received := map[[2]string]record.Message{} // by proxy and connection
+	for _, m := range s.Messages {
+		if m.From == "" {
+			received[[2]string{m.To, m.Conn}] = m
+		}
+	}
+	for _, m := range s.Messages {
+		arrival, atProxy := received[[2]string{m.To, m.Conn}]
+		switch {
+		case m.From == "":
+			continue
+		case m.From == laboratory:
+			s.add(directed(m))
+		default:
+			if atProxy {
+				delete(received, [2]string{m.To, m.Conn})
+				m.Fault = arrival.Fault
+			}
+			s.tellMessage(m)
+		}
+	}
+	for _, m := range s.Messages {
+		if _, unsent := received[[2]string{m.To, m.Conn}]; unsent && m.From == "" {
+			s.tellForeign(m)
+		}
+	}
+}
+
+// tellMessage tells a request, what a proxy did to it, and its answer.
+func (s *story) tellMessage(m record.Message) {
+	request := step{at: m.Sent, from: m.From, to: m.To, label: m.Method + " " + shorten(m.Path), title: m.Body, tone: plain}
+	if m.Key != "" {
+		request.details = []string{shorten(m.Key)}
+	}
+	if refusedConnection(m.Err) {
+		request.lost, request.tone, request.label = true, broken, request.label+", nobody there"
+		s.add(request)
+		return
+	}
+	s.add(slices.Concat([]step{request}, s.faultOf(m), []step{answerOf(m)})...)
+}
+
+// faultOf tells what a proxy does to a message that has come to it.
+func (s *story) faultOf(m record.Message) (steps []step) {
+	switch m.Fault {
+	case record.RequestLost:
+		for _, target := range s.lives.before(m.To) {
+			steps = append(steps, step{at: m.Sent, from: m.To, to: target, label: "request lost", tone: broken, lost: true})
+		}
+	case record.Held, record.Resent:
+		steps = append(steps, step{at: m.Sent, from: m.To, label: string(m.Fault), tone: broken})
+	}
+	return steps
+}
+
+func answerOf(m record.Message) step {
+	answer := step{at: m.Ended, from: m.To, to: m.From, answer: true, tone: plain, title: m.Said}
+	if m.Status == 0 {
+		answer.lost, answer.tone, answer.label, answer.title = true, broken, whyNone(m), m.Err
+		return answer
+	}
+	said := m.Outcome
+	for _, member := range []string{"code", "state"} {
+		if said == "" || member == "code" && m.Status >= http.StatusBadRequest {
+			said = cmp.Or(memberOf(m.Said, member), said)
+		}
+	}
+	answer.label = strings.TrimSpace(fmt.Sprintf("%d %s", m.Status, said))
+	if m.Status == http.StatusServiceUnavailable && memberOf(m.Said, "effect") == "unknown" {
+		answer.label += ", effect unknown"
+	}
+	answer.tone = toneOf(m.Status, m.Outcome)
+	return answer
+}
+
+func toneOf(status int, outcome string) tone {
+	switch {
+	case outcome == "executed" || outcome == "accepted":
+		return effect
+	case outcome == "replayed":
+		return replay
+	case outcome == "in_progress" || status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests:
+		return wait
+	case status >= http.StatusInternalServerError:
+		return broken
+	case status >= http.StatusBadRequest:
+		return refuse
+	}
+	return plain
+}
+
+// directed tells what the laboratory asked a simulator to do.
+func directed(m record.Message) step {
+	mark := step{at: m.Sent, from: m.To, tone: plain, title: m.Body}
+	switch {
+	case m.Path == "/_faults" && m.Method == http.MethodPost:
+		mark.label, mark.tone = "armed: "+armed(m.Body), wait
+	case m.Path == "/_faults":
+		mark.label, mark.dull = "faults disarmed", true
+	case m.Path == "/_abilities":
+		mark.label, mark.dull = "can: "+abilities(m.Body), true
+	default:
+		mark.label = m.Method + " " + m.Path
+	}
+	return mark
+}
+
+// armed says in words what a fault of a simulator will do.
+func armed(body string) string {
+	var f struct {
+		Operation, When, Action string
+		Status, Times           int
+		DelayMS                 int `json:"delay_ms"`
+	}
+	if json.Unmarshal([]byte(body), &f) != nil {
+		return "a fault"
+	}
+	what := fmt.Sprintf("%s %s", cmp.Or(f.When, "at"), cmp.Or(f.Operation, "any call"))
+	switch {
+	case f.Status != 0:
+		what = fmt.Sprintf("%d %s", f.Status, what)
+	case f.DelayMS != 0:
+		what = fmt.Sprintf("%d ms delay %s", f.DelayMS, what)
+	default:
+		what = f.Action + " " + what
+	}
+	const always = 1_000_000
+	switch {
+	case f.Times >= always:
+		what += ", every time"
+	case f.Times > 1:
+		what += fmt.Sprintf(", %d times", f.Times)
+	}
+	return what
+}
+
+// abilities says in words what a simulator can.
+func abilities(body string) string {
+	var can struct {
+		Keys          string
+		Lookup, Close bool
+		LagMS         int `json:"lag_ms"`
+	}
+	if json.Unmarshal([]byte(body), &can) != nil {
+		return "something else"
+	}
+	var all []string
+	if can.Keys == "honour" {
+		all = append(all, "keys")
+	}
+	if can.Lookup && can.LagMS > 0 {
+		all = append(all, fmt.Sprintf("look-up after %d ms", can.LagMS))
+	} else if can.Lookup {
+		all = append(all, "look-up")
+	}
+	if can.Close {
+		all = append(all, "close")
+	}
+	return cmp.Or(strings.Join(all, ", "), "nothing")
+}
+
+// tellMarks tells what happened to processes and at places.
+func (s *story) tellMarks() {
+	for i, m := range s.Marks {
+		mark := step{at: m.At, from: m.Place, tone: plain, title: m.Text}
+		switch m.Event {
+		case record.Started:
+			if m.Text == "" {
+				continue // that it is ready will be told
+			}
+			mark.label, mark.tone = underStrace(m.Text), broken
+		case record.Ready:
+			mark.label, mark.dull = "ready", true
+		case record.Killed:
+			if s.lastAt(i) == record.Ended {
+				continue // to be sure of it
+			}
+			mark.label, mark.tone = "killed (SIGKILL)", broken
+		case record.Frozen:
+			mark.label, mark.tone = "frozen (SIGSTOP)", broken
+		case record.Thawed:
+			mark.label, mark.tone = "goes on (SIGCONT)", wait
+		case record.Ended:
+			if s.lastAt(i) == record.Killed {
+				continue // told as that
+			}
+			mark.label, mark.tone = "ended: "+m.Text, broken
+			if m.Text == "exit status 0" {
+				mark.label, mark.tone, mark.dull = "left", plain, true
+			}
+		case record.Struck:
+			mark.label, mark.tone = m.Text, broken
+		case record.Healed:
+			mark.label, mark.tone = m.Text, plain
+		}
+		s.add(mark)
+	}
+}
+
+// lastAt is what happened at the place of a mark before it.
+func (s *story) lastAt(mark int) record.Event {
+	for i := mark - 1; i >= 0; i-- {
+		if s.Marks[i].Place == s.Marks[mark].Place {
+			return s.Marks[i].Event
+		}
+	}
+	return ""
+}
