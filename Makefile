@@ -10,8 +10,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 .PHONY: demo
-demo: build ## Run the failure scenarios against real processes on embedded SQLite and print the table
-	bin/einmal scenarios
+demo: build ## Run the failure scenarios against real processes on embedded SQLite, print the table and write demo-report.html
+	bin/einmal scenarios --report demo-report.html
 
 .PHONY: run
 run: build ## Start everything in one process on embedded SQLite in ./data, until Ctrl-C

@@ -71,6 +71,7 @@ func play(ctx context.Context, lab *harness.Lab, selected []scenarios.Scenario, 
 		if ctx.Err() != nil { // it did not fail, it was ended
 			results.interrupted = len(selected) - i
 			results.Skipped += results.interrupted
+			progress.stop()
 			break
 		}
 		result := results.add(scenario, outcome)

@@ -191,6 +191,7 @@ func (c *columns) arrowFor(s step, y float64) arrow {
 	}
 	a := arrow{
 		X1: x1 + way*reach, X2: x2 - way*reach, Y: y + 8, Title: titleOf(s), Tone: s.tone, Answer: s.answer, Lost: s.lost,
+		From: c.names[s.from][0], To: c.names[s.to][0], Times: s.times,
 		Label: text{(x1 + x2) / 2, y, labelOf(s)},
 	}
 	if s.lost {
@@ -209,7 +210,7 @@ func (c *columns) pillFor(s step, y float64) pill {
 		return pill{}
 	}
 	x, w := c.x[c.index(s.from)], pillWidth(s)
-	p := pill{X: x + pillHeight/2, Y: y - pillHeight/2, W: w, H: pillHeight, DotX: x, DotY: y, Title: titleOf(s), Tone: s.tone}
+	p := pill{X: x + pillHeight/2, Y: y - pillHeight/2, W: w, H: pillHeight, DotX: x, DotY: y, Title: titleOf(s), Tone: s.tone, At: c.names[s.from][0], Times: s.times}
 	if p.X+w > c.width-margin {
 		p.X = x - pillHeight/2 - w
 	}

@@ -47,9 +47,11 @@ type arrow struct {
 	X1, X2, Y    float64
 	Tip          string // path of its head, or of the cross
 	Label        text
+	From, To     string // names of its ends
 	Title        string
 	Tone         tone
 	Answer, Lost bool
+	Times        int
 }
 
 // pill is a mark, beside a dot on the lifeline.
@@ -57,8 +59,10 @@ type pill struct {
 	X, Y, W, H float64
 	DotX, DotY float64
 	Label      text
+	At         string // name of its place
 	Title      string
 	Tone       tone
+	Times      int
 }
 
 type gap struct {

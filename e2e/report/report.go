@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	_ "embed" // the templates
 	"fmt"
 	"html/template"
@@ -9,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Run is what a report tells.
@@ -41,10 +43,25 @@ var page = func() *template.Template {
 // Write writes the report as one HTML file, what failed first.
 func Write(w io.Writer, run Run) error {
 	slices.SortStableFunc(run.Sections, func(a, b Section) int { return a.Verdict.rank() - b.Verdict.rank() })
-	if err := page.Execute(w, run); err != nil {
+	var written bytes.Buffer
+	if err := page.Execute(&written, run); err != nil {
+		return fmt.Errorf("write report: %w", err)
+	}
+	if _, err := w.Write(bytes.Map(printable, written.Bytes())); err != nil {
 		return fmt.Errorf("write report: %w", err)
 	}
 	return nil
+}
+
+// printable replaces what has no place in a page, escaped or not: control characters, and what is no character.
+func printable(r rune) rune {
+	switch {
+	case r == '\n' || r == '\t':
+		return r
+	case unicode.IsControl(r), r == '\ufffe', r == '\uffff':
+		return unicode.ReplacementChar
+	}
+	return r // what is no UTF-8 has come here as unicode.ReplacementChar
 }
 
 // Of is how many scenarios have this verdict.

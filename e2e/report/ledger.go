@@ -1,0 +1,102 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/einmal/einmal/e2e/record"
+)
+
+// Ledger is what a simulator says of calls and effects, by effect key.
+type Ledger struct {
+	World   string
+	Err     string
+	Calls   int
+	Effects int
+	Keys    []LedgerKey
+	More    int // keys that are not shown: one effect each
+}
+
+// LedgerKey is what happened under one effect key.
+type LedgerKey struct {
+	Key, Full  string
+	Calls      string // "send ×2, lookup"
+	Struck     int
+	Effects    int
+	References []string
+}
+
+// ledgers are what the simulators say, and the most effects that one of them has under one key.
+func (s *story) ledgers() (all []Ledger, most int) {
+	for _, w := range s.Worlds {
+		name, _ := s.lives.name(w.Address)
+		l := Ledger{World: name, Err: w.Err, Calls: len(w.Calls), Effects: len(w.Ledger)}
+		l.Keys = keysOf(w)
+		for _, k := range l.Keys {
+			most = max(most, k.Effects)
+		}
+		// What is not one call and one effect is what a reader looks for.
+		slices.SortStableFunc(l.Keys, func(a, b LedgerKey) int { return cmp.Compare(b.oddness(), a.oddness()) })
+		l.More = max(0, len(l.Keys)-rowsShown)
+		l.Keys = l.Keys[:len(l.Keys)-l.More]
+		all = append(all, l)
+	}
+	return all, most
+}
+
+func (k LedgerKey) oddness() int {
+	switch {
+	case k.Effects > 1:
+		return 3
+	case k.Effects == 0:
+		return 2
+	case k.Struck > 0 || k.Calls != "send":
+		return 1
+	}
+	return 0
+}
+
+func keysOf(w record.World) []LedgerKey {
+	var keys []LedgerKey
+	index := map[string]int{}
+	of := func(key string) *LedgerKey {
+		i, known := index[key]
+		if !known {
+			i = len(keys)
+			index[key] = i
+			keys = append(keys, LedgerKey{Key: shorten(cmp.Or(key, "none")), Full: key})
+		}
+		return &keys[i]
+	}
+	calls := map[string]map[string]int{}
+	for _, c := range w.Calls {
+		k := of(c.EffectKey)
+		if c.Faulted {
+			k.Struck++
+		}
+		if calls[c.EffectKey] == nil {
+			calls[c.EffectKey] = map[string]int{}
+		}
+		calls[c.EffectKey][c.Kind]++
+	}
+	for _, e := range w.Ledger {
+		k := of(e.EffectKey)
+		k.Effects++
+		k.References = append(k.References, shorten(e.Reference))
+	}
+	for i := range keys {
+		var parts []string
+		of := calls[keys[i].Full]
+		for _, kind := range slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(of[b]-of[a], strings.Compare(a, b)) }) {
+			if of[kind] > 1 {
+				kind = fmt.Sprintf("%s ×%d", kind, of[kind])
+			}
+			parts = append(parts, kind)
+		}
+		keys[i].Calls = strings.Join(parts, ", ")
+	}
+	return keys
+}
