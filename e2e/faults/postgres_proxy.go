@@ -133,7 +133,7 @@ func (p *PostgresProxy) Refuse() {
 	p.refusing = true
 	cut := p.open()
 	p.fired += len(cut)
-	p.mark(record.Struck, fmt.Sprintf("%d connections cut, new ones refused", len(cut)))
+	p.mark(record.Struck, fmt.Sprintf("all connections cut (%d), new ones refused", len(cut)))
 	p.mu.Unlock()
 	for _, c := range cut {
 		c.cut()

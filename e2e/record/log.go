@@ -52,7 +52,7 @@ func (l *Log) Caller(token string) string {
 		return ""
 	}
 	if token == "" {
-		return "a caller without a token"
+		return "anonymous"
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

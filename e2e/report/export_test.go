@@ -11,3 +11,6 @@ func Steps(r record.Recording) (told, drawn, left int) {
 	}
 	return len(steps), drawn, left
 }
+
+// MemberOf is memberOf.
+var MemberOf = memberOf

@@ -101,12 +101,13 @@ func gather(steps []step) []step {
 	return gathered
 }
 
-// stretchAt is how many steps at the beginning are one stretch: until something interesting happens, or a caller begins with another key.
+// stretchAt is how many steps at the beginning are one stretch: until something interesting happens, a process comes or goes, or a caller begins with
+// another key.
 func stretchAt(steps []step) int {
 	key := ""
 	for i, s := range steps {
 		callersKey := strings.HasPrefix(s.from, "caller") && len(s.details) == 1
-		if i > 0 && (s.interesting() || steps[0].interesting() || callersKey && key != "" && s.details[0] != key) {
+		if i > 0 && (s.parts() || steps[0].parts() || callersKey && key != "" && s.details[0] != key) {
 			return i
 		}
 		if callersKey {
@@ -160,7 +161,7 @@ func choose(steps []step) []step {
 	return chosen
 }
 
-// byInterest are the indexes of the steps as they are to be kept: what happens around faults, most of it from the beginning on and the rest from the
+// byInterest are the indexes of the steps as they are to be kept: effects and what happens around faults, most of it from the beginning on and the rest from the
 // end, and then everything else.
 func byInterest(steps []step) (order []int) {
 	const (
@@ -170,7 +171,7 @@ func byInterest(steps []step) (order []int) {
 	var near, far []int
 	for i := range steps {
 		from, to := max(0, i-around), min(len(steps), i+around+1)
-		if from == 0 || to == len(steps) || slices.ContainsFunc(steps[from:to], step.interesting) {
+		if from == 0 || to == len(steps) || steps[i].tone == effect || slices.ContainsFunc(steps[from:to], step.interesting) {
 			near = append(near, i)
 		} else {
 			far = append(far, i)
@@ -188,6 +189,9 @@ func byInterest(steps []step) (order []int) {
 func (s step) interesting() bool {
 	return s.isMark() && !s.dull && s.tone != effect || s.lost || s.tone == refuse
 }
+
+// parts tells whether the step ends a stretch of others.
+func (s step) parts() bool { return s.interesting() || s.isMark() && s.tone != effect }
 
 // omission stands for steps that are not drawn.
 func omission(steps []step) step {

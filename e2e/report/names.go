@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,12 +12,15 @@ import (
 var (
 	uuids   = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{6}([0-9a-f]{6})`)
 	digests = regexp.MustCompile(`\b([0-9a-f]{8})[0-9a-f]{56}\b`)
-	member  = regexp.MustCompile(`"(code|state|effect)":\s*"([a-z0-9_-]+)"`)
 )
 
+// labelMost is how many characters a text may have in a label.
+const labelMost = 60
+
 // shorten makes a text with ids and digests in it fit a label. Ids of one scenario begin alike and differ at their ends; digests differ at once.
-func shorten(text string) string {
-	const most = 60 // characters
+func shorten(text string) string { return shortenTo(labelMost, text) }
+
+func shortenTo(most int, text string) string {
 	text = digests.ReplaceAllString(uuids.ReplaceAllString(text, "…$1"), "$1…")
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
@@ -54,14 +58,38 @@ func ordinal(when string) string {
 	return "no. " + when
 }
 
-// memberOf is a member of a JSON object of which only the beginning is known, or "".
+// memberOf is a text among the members of a JSON object, of which only the beginning may be known, or "".
 func memberOf(body, name string) string {
-	for _, found := range member.FindAllStringSubmatch(body, -1) {
-		if found[1] == name {
-			return found[2]
+	if !strings.HasPrefix(strings.TrimSpace(body), "{") {
+		return ""
+	}
+	decoder := json.NewDecoder(strings.NewReader(body))
+	depth, member := 0, ""
+	for isName := true; ; {
+		token, err := decoder.Token()
+		if err != nil {
+			return "" // it is cut here, or no JSON
+		}
+		switch token := token.(type) {
+		case json.Delim:
+			if token == '{' || token == '[' {
+				depth++
+			} else {
+				depth--
+			}
+			isName = depth == 1
+		case string:
+			if depth == 1 && !isName && member == name {
+				return token
+			}
+			if depth == 1 && isName {
+				member = token
+			}
+			isName = !isName
+		default:
+			isName = !isName
 		}
 	}
-	return ""
 }
 
 // hungUp is why a caller who left got no answer.

@@ -181,7 +181,8 @@ func (a *attempt) heard(world, sender string) step {
 	case "refused", "verdict":
 		h.label, h.tone = h.label+": "+a.says, refuse
 	}
-	h.label = shorten(h.label)
+	const most = 40 // characters: the whole of it is shown when the arrow is pointed at
+	h.label = shortenTo(most, h.label)
 	return h
 }
 
