@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -71,16 +70,22 @@ func keysOf(w record.World) []LedgerKey {
 		}
 		return &keys[i]
 	}
-	calls := map[string]map[string]int{}
+	type kind struct {
+		name string
+		n    int
+	}
+	calls := map[string][]kind{} // by effect key, in the order in which the first of each kind came
 	for _, c := range w.Calls {
 		k := of(c.EffectKey)
 		if c.Faulted {
 			k.Struck++
 		}
-		if calls[c.EffectKey] == nil {
-			calls[c.EffectKey] = map[string]int{}
+		i := slices.IndexFunc(calls[c.EffectKey], func(known kind) bool { return known.name == c.Kind })
+		if i < 0 {
+			i = len(calls[c.EffectKey])
+			calls[c.EffectKey] = append(calls[c.EffectKey], kind{name: c.Kind})
 		}
-		calls[c.EffectKey][c.Kind]++
+		calls[c.EffectKey][i].n++
 	}
 	for _, e := range w.Ledger {
 		k := of(e.EffectKey)
@@ -89,12 +94,11 @@ func keysOf(w record.World) []LedgerKey {
 	}
 	for i := range keys {
 		var parts []string
-		of := calls[keys[i].Full]
-		for _, kind := range slices.SortedFunc(maps.Keys(of), func(a, b string) int { return cmp.Or(of[b]-of[a], strings.Compare(a, b)) }) {
-			if of[kind] > 1 {
-				kind = fmt.Sprintf("%s ×%d", kind, of[kind])
+		for _, k := range calls[keys[i].Full] {
+			if k.n > 1 {
+				k.name = fmt.Sprintf("%s ×%d", k.name, k.n)
 			}
-			parts = append(parts, kind)
+			parts = append(parts, k.name)
 		}
 		keys[i].Calls = strings.Join(parts, ", ")
 	}
