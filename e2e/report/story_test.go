@@ -58,10 +58,14 @@ func small() record.Recording {
 			{Address: proxy, Kind: record.Proxy, Name: "HTTP proxy", Before: []string{tickets}},
 		},
 		Marks: []record.Mark{
-			{At: at(0), Place: desk, Event: record.Started}, {At: at(1), Place: desk, Event: record.Ready},
-			{At: at(1), Place: tickets, Event: record.Started}, {At: at(2), Place: tickets, Event: record.Ready},
-			{At: at(36), Place: tickets, Event: record.Killed}, {At: at(37), Place: tickets, Event: record.Ended, Text: "signal: killed"},
-			{At: at(40), Place: tickets, Event: record.Started}, {At: at(50), Place: tickets, Event: record.Ready},
+			{At: at(0), Place: desk, Event: record.Started},
+			{At: at(1), Place: desk, Event: record.Ready},
+			{At: at(1), Place: tickets, Event: record.Started},
+			{At: at(2), Place: tickets, Event: record.Ready},
+			{At: at(36), Place: tickets, Event: record.Killed},
+			{At: at(37), Place: tickets, Event: record.Ended, Text: "signal: killed"},
+			{At: at(40), Place: tickets, Event: record.Started},
+			{At: at(50), Place: tickets, Event: record.Ready},
 			{At: at(90), Place: tickets, Event: record.Ended, Text: "exit status 0"},
 		},
 		Messages: []record.Message{

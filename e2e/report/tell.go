@@ -86,14 +86,12 @@ func (s *story) tellMessages() {
 		}
 	}
 	for _, m := range s.Messages {
-		arrival, atProxy := received[[2]string{m.To, m.Conn}]
-		switch {
-		case m.From == "":
-			continue
-		case m.From == laboratory:
+		switch m.From {
+		case "":
+		case laboratory:
 			s.add(directed(m))
 		default:
-			if atProxy {
+			if arrival, atProxy := received[[2]string{m.To, m.Conn}]; atProxy {
 				delete(received, [2]string{m.To, m.Conn})
 				m.Fault = arrival.Fault
 			}
