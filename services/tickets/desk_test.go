@@ -126,9 +126,12 @@ func mirroring(t *testing.T, kind database.Kind, ability string, changes ...func
 	d := startDesk(t, kind, ability)
 	return start(t, kind, append([]func(*tickets.Config){func(c *tickets.Config) {
 		c.ProviderURL, c.DeskAbility = d.url, ability
-		c.ProviderTimeout, c.EffectLease, c.ReconcileEvery = time.Second, 3*time.Second, 20*time.Millisecond
+		c.ReconcileEvery = 20 * time.Millisecond
 	}}, changes...)...), d
 }
+
+// brisk does not wait long for a desk that hangs. Elsewhere a slow machine is not to be taken for one.
+func brisk(c *tickets.Config) { c.ProviderTimeout, c.EffectLease = time.Second, 3*time.Second }
 
 // operation is the resource as a client reads it.
 type operation struct {

@@ -74,7 +74,7 @@ func TestCancel(t *testing.T) {
 		})
 
 		t.Run("is refused for good where the effect may have happened and the desk can't close", func(t *testing.T) {
-			s, d := mirroring(t, kind, "lookup")
+			s, d := mirroring(t, kind, "lookup", brisk)
 			d.arm(hangs)
 			_, id := s.mirrored(t, "k", "ops")
 			s.becomes(t, id, "is being sent", func(op operation) bool { return op.State == "running" || op.State == "unknown" })
@@ -95,7 +95,7 @@ func TestCancel(t *testing.T) {
 			"closes what has happened, and that stays what became":     {hangsDone, "succeeded", 1},
 		} {
 			t.Run(name, func(t *testing.T) {
-				s, d := mirroring(t, kind, "close")
+				s, d := mirroring(t, kind, "close", brisk)
 				d.arm(c.fault)
 				_, id := s.mirrored(t, "k", "ops")
 				s.becomes(t, id, "is being sent", func(op operation) bool { return op.State == "running" })
