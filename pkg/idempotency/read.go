@@ -39,6 +39,15 @@ func (x *Executor) Row(tx database.Tx, account, id string) (Operation, error) {
 	return byID(tx.DB, account, id)
 }
 
+// RowByKey is Row for whoever knows the key: the primary key finds the row however new the table is (see writeAnswer).
+func (x *Executor) RowByKey(tx database.Tx, account string, key Key) (Operation, error) {
+	op, found, err := find(tx.DB, identity{account, key})
+	if err == nil && !found {
+		err = ErrNotFound
+	}
+	return op, err
+}
+
 func byID(db *gorm.DB, account, id string) (Operation, error) {
 	var rows []Operation
 	err := db.Where("account_id = ? AND id = ?", account, id).Limit(1).Find(&rows).Error

@@ -59,8 +59,8 @@ func endAttempt(tx database.Tx, e Effect, ev Evidence) error {
 	if ev.Finding != Confirmed && ev.Finding != Accepted {
 		says = ev.Says
 	}
-	err := tx.AtCommit().Exec("UPDATE attempts SET ended_at = ?, outcome = ?, error = ?, reference = ? WHERE account_id = ? AND id = ?",
-		tx.Now, ev.Finding, says, ev.Reference, e.AccountID, e.LeasedBy).Error
+	err := tx.AtCommit().Exec("UPDATE attempts SET ended_at = ?, outcome = ?, error = ?, reference = ? WHERE account_id = ? AND operation_id = ? AND id = ?",
+		tx.Now, ev.Finding, says, ev.Reference, e.AccountID, e.OperationID, e.LeasedBy).Error
 	if err != nil {
 		return fmt.Errorf("end attempt: %w", err)
 	}

@@ -126,11 +126,11 @@ func (o *Outbox) becomes(tx database.Tx, e Effect, t idempotency.EventType, from
 	}
 }
 
-// find reads an effect.
-func find(db *gorm.DB, account, id string) (*Effect, error) {
-	var e Effect
-	if err := db.Where("account_id = ? AND id = ?", account, id).Take(&e).Error; err != nil {
+// find reads an effect as it is now.
+func find(db *gorm.DB, e Effect) (*Effect, error) {
+	var now Effect
+	if err := the(e, db).Take(&now).Error; err != nil {
 		return nil, fmt.Errorf("read effect: %w", err)
 	}
-	return &e, nil
+	return &now, nil
 }

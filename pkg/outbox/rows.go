@@ -162,13 +162,20 @@ func keepFirst(reference string) any {
 // change is a compare-and-set under the fence that e was read with, by whoever held it then: releasing an effect keeps its fence,
 // and must not happen twice.
 func change(tx database.Tx, e Effect, where *gorm.DB, set map[string]any) (bool, error) {
-	return update(tx, where.Where("account_id = ? AND id = ? AND fence = ? AND leased_by = ?", e.AccountID, e.ID, e.Fence, e.LeasedBy), set)
+	return update(tx, the(e, where).Where("fence = ? AND leased_by = ?", e.Fence, e.LeasedBy), set)
 }
 
 // changeAnyFence is one under any fence, for what stays true whoever has taken the effect meanwhile.
 func changeAnyFence(tx database.Tx, e Effect, set map[string]any) (bool, error) {
 	open := []idempotency.State{idempotency.Queued, idempotency.Running, idempotency.Unknown}
-	return update(tx, tx.Where("account_id = ? AND id = ? AND state IN ?", e.AccountID, e.ID, open), set)
+	return update(tx, the(e, tx.DB).Where("state IN ?", open), set)
+}
+
+// the restricts statements to one effect. Its own id and its operation's name the same row: with both, PostgreSQL finds it by
+// whichever unique index it takes. Without statistics, and so in a service's first minute, it takes the newest that begins with the
+// account, and by one of the ids alone would read all effects of the account (measured: 2 ms a statement among 3000).
+func the(e Effect, db *gorm.DB) *gorm.DB {
+	return db.Where("account_id = ? AND id = ? AND operation_id = ?", e.AccountID, e.ID, e.OperationID)
 }
 
 func update(tx database.Tx, where *gorm.DB, set map[string]any) (bool, error) {

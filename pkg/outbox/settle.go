@@ -50,7 +50,7 @@ func (o *Outbox) settle(ctx context.Context, t Target, taken Effect, ev Evidence
 	for try := 1; ; try++ {
 		var s step
 		err := o.db.InTx(ctx, func(tx database.Tx) error {
-			known, err := find(tx.DB, taken.AccountID, taken.ID)
+			known, err := find(tx.DB, taken)
 			if err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func (o *Outbox) follow(tx database.Tx, t Target, taken, known Effect, ev Eviden
 		return err
 	}
 	if !changed { // somebody was faster: what have they made of it?
-		now, err := find(tx.DB, known.AccountID, known.ID)
+		now, err := find(tx.DB, known)
 		if err != nil {
 			return err
 		}
@@ -127,7 +127,7 @@ func (o *Outbox) finish(tx database.Tx, t Target, e Effect, end End) error {
 	if err != nil {
 		return fmt.Errorf("settle domain row: %w", err)
 	}
-	op, err := o.exec.Row(tx, e.AccountID, e.OperationID)
+	op, err := o.exec.RowByKey(tx, e.AccountID, e.IdempotencyKey)
 	if err != nil {
 		return err
 	}

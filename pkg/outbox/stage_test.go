@@ -203,7 +203,7 @@ func (s *stage) inTx(fn func(tx database.Tx) error) error { return s.db.InTx(con
 // now reads the effect.
 func (s *stage) now(e Effect) Effect {
 	s.t.Helper()
-	row, err := find(s.db.Read(context.Background()), e.AccountID, e.ID)
+	row, err := find(s.db.Read(context.Background()), e)
 	s.ok(err)
 	return *row
 }

@@ -42,7 +42,7 @@ func (o *Outbox) take(ctx context.Context, e Effect, kind string, statement func
 		if err != nil || !won {
 			return err
 		}
-		if taken, err = find(tx.DB, e.AccountID, e.ID); err != nil {
+		if taken, err = find(tx.DB, e); err != nil {
 			return err
 		}
 		if err := beginAttempt(tx, *taken, by, kind); err != nil {
@@ -52,7 +52,7 @@ func (o *Outbox) take(ctx context.Context, e Effect, kind string, statement func
 	})
 	switch {
 	case errors.Is(err, database.ErrCommitUnknown):
-		back, err := find(o.db.Read(context.WithoutCancel(ctx)), e.AccountID, e.ID)
+		back, err := find(o.db.Read(context.WithoutCancel(ctx)), e)
 		if err != nil || back.LeasedBy != by {
 			return nil, at, err
 		}
