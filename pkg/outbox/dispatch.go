@@ -37,8 +37,9 @@ type lane struct {
 	work    func(ctx context.Context, t Target, e Effect) error
 	places  chan struct{}
 	limiter *rate.Limiter
-	waiting []Effect // due, and not begun; they take turns in it
-	begun   sync.Map // ids of effects that are in a place
+	waiting []Effect  // due, and not begun; they take turns in it
+	wake    time.Time // when one is due that is not yet; zero: none is known
+	begun   sync.Map  // ids of effects that are in a place
 }
 
 func (o *Outbox) lanes(t Target) []*lane {
@@ -62,7 +63,11 @@ func (o *Outbox) run(ctx context.Context, l *lane) {
 		nudged := o.nudges.wait()
 		for o.begin(ctx, l, &under) {
 		}
-		poll.Reset(o.pollEvery)
+		pause := o.pollEvery
+		if !l.wake.IsZero() {
+			pause = min(pause, l.wake.Sub(o.db.Now()))
+		}
+		poll.Reset(pause)
 		select {
 		case <-ctx.Done():
 		case <-nudged:
@@ -110,8 +115,7 @@ func (o *Outbox) work(ctx context.Context, l *lane, e Effect) (err error) {
 // next returns a due effect that is not in a place.
 func (o *Outbox) next(ctx context.Context, l *lane) (Effect, bool) {
 	if len(l.waiting) == 0 {
-		var err error
-		if l.waiting, err = o.list(ctx, l); err != nil {
+		if err := o.look(ctx, l); err != nil {
 			if ctx.Err() == nil {
 				o.log.WarnContext(ctx, "due effects not read", slog.String("target", l.target.Name), slog.Any("error", err))
 			}
@@ -126,6 +130,25 @@ func (o *Outbox) next(ctx context.Context, l *lane) (Effect, bool) {
 		}
 	}
 	return Effect{}, false
+}
+
+// look finds what is due, or else when the next is: it may be long due by the next look.
+func (o *Outbox) look(ctx context.Context, l *lane) (err error) {
+	var next []time.Time
+	err = o.db.Read(ctx).Table("effects").Where("target = ? AND next_at IS NOT NULL", l.target.Name).Where(l.due).
+		Order("next_at").Limit(1).Pluck("next_at", &next).Error
+	l.wake = time.Time{}
+	switch {
+	case err != nil:
+		return database.Classify(err)
+	case len(next) == 0:
+		return nil
+	case next[0].After(o.db.Now()):
+		l.wake = next[0]
+		return nil
+	}
+	l.waiting, err = o.list(ctx, l)
+	return err
 }
 
 // list reads due effects, the oldest first, and among them a share for every account: one with ten thousand does not make others

@@ -141,6 +141,29 @@ func TestRun(t *testing.T) {
 				t.Errorf("called %q, want %q", s.desk.calls, want)
 			}
 		})
+		t.Run("wakes when an effect is due that another process has left, without waiting for the next look", func(t *testing.T) {
+			for state, open := range map[idempotency.State]func(s *stage) Effect{
+				idempotency.Queued:  func(s *stage) Effect { return s.accept("k") },
+				idempotency.Running: func(s *stage) Effect { return s.take(s.accept("k")) }, // by a worker that is dead now
+				idempotency.Unknown: func(s *stage) Effect { return s.reach(idempotency.Unknown, true) },
+			} {
+				s := set(t, keyed)
+				s.desk.onLookup = always(Confirmed)
+				e := open(s)
+				soon := s.db.Now().Add(100 * time.Millisecond)
+				due := map[string]any{"next_at": soon}
+				if e.LeaseUntil != nil {
+					due["lease_until"] = soon
+				}
+				s.ok(s.inTx(func(tx database.Tx) error { return tx.Table("effects").Where("id = ?", e.ID).UpdateColumns(due).Error }))
+				began := time.Now()
+				s.run() // it looks for due effects once a minute
+				s.becomes(e, idempotency.Succeeded)
+				if took := time.Since(began); took > s.box.pollEvery/2 {
+					t.Errorf("%s: %s", state, took)
+				}
+			}
+		})
 		t.Run("looks while a storm of sends hangs in every place", func(t *testing.T) {
 			s := set(t, lookedUp)
 			unknown := s.reach(idempotency.Unknown, true)

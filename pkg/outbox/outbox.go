@@ -89,18 +89,11 @@ func (o *Outbox) Enqueue(tx database.Tx, op idempotency.Operation, target, name 
 	return nil
 }
 
-// Nudge says that an effect may be due: the one that has just been committed.
+// Nudge says that an effect may be due, or due soon: the one that has just been committed.
 func (o *Outbox) Nudge() { o.nudges.broadcast() }
 
 // Announce says that an operation may have ended: by a Cancel or a Decide that has just been committed. It wakes those who wait.
 func (o *Outbox) Announce() { o.changed.broadcast() }
-
-// nudgeAt nudges when an effect becomes due, if that is before effects are looked for anyway.
-func (o *Outbox) nudgeAt(due time.Time) {
-	if in := due.Sub(o.db.Now()); !due.IsZero() && in < o.pollEvery {
-		time.AfterFunc(in, o.Nudge)
-	}
-}
 
 // Run works until ctx ends. Then nothing new is taken, and what is under way ends and is settled.
 func (o *Outbox) Run(ctx context.Context) {

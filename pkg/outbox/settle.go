@@ -60,7 +60,9 @@ func (o *Outbox) settle(ctx context.Context, t Target, taken Effect, ev Evidence
 		switch {
 		case err == nil:
 			o.changed.broadcast()
-			o.nudgeAt(s.next)
+			if !s.next.IsZero() {
+				o.Nudge() // it may be due before what the lanes wait for
+			}
 			return nil
 		case try == settleTries || ctx.Err() != nil || !transient(err):
 			return fmt.Errorf("settle %s: %w", taken.ID, err)
