@@ -47,7 +47,7 @@ type DB struct {
 	pool   *sql.DB
 	clock  *clock
 	begin  func(ctx context.Context) (transaction, error)
-	writer chan struct{} // SQLite's single writer, one queue per process; nil on PostgreSQL
+	writer *writer // SQLite's; nil on PostgreSQL
 }
 
 // Open connects to url, which is "postgres://…" or "sqlite:PATH", and measures the database's clock. It fails with an error

@@ -13,3 +13,13 @@ func ReadClock(ctx context.Context, db *DB) (time.Time, error) {
 	}
 	return r.database.Add(time.Since(r.local)), nil
 }
+
+// Waiting is how many transactions wait in line for SQLite's writer.
+func Waiting(db *DB) int {
+	db.writer.mu.Lock()
+	defer db.writer.mu.Unlock()
+	return len(db.writer.waiting)
+}
+
+// MaxGroup is maxGroup.
+const MaxGroup = maxGroup

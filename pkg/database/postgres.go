@@ -145,12 +145,11 @@ func (t *postgresTx) rollback(ctx context.Context) error {
 		return nil
 	}
 	t.begun = false
-	_, err := t.conn.ExecContext(ctx, "rollback")
-	if err != nil {
+	if _, err := t.conn.ExecContext(ctx, "rollback"); err != nil {
 		// Whatever state the session is in, closing it ends its transaction.
 		_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 	}
-	return err
+	return nil
 }
 
 func (t *postgresTx) release() { t.conn.Close() }

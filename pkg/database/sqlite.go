@@ -13,7 +13,7 @@ import (
 
 	"github.com/libtnb/sqlite"
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
+	modernc "modernc.org/sqlite"
 )
 
 func openSQLite(path string, opts Options) (*DB, error) {
@@ -29,10 +29,11 @@ func openSQLite(path string, opts Options) (*DB, error) {
 	if opts.MaxConns == 0 {
 		opts.MaxConns = 4
 	}
-	pool, err := sql.Open(sqlite.DriverName, sqliteDSN(path, opts.LockTimeout))
+	connector, err := modernc.NewConnector(sqliteDSN(path, opts.LockTimeout))
 	if err != nil {
 		return nil, err
 	}
+	pool := sql.OpenDB(keeping{connector})
 	pool.SetMaxOpenConns(opts.MaxConns)
 	pool.SetMaxIdleConns(opts.MaxConns)
 	if err := firstConnection(pool, opts.LockTimeout); err != nil {
@@ -44,15 +45,8 @@ func openSQLite(path string, opts Options) (*DB, error) {
 		pool.Close()
 		return nil, err
 	}
-	db := &DB{kind: SQLite, gorm: g, pool: pool, writer: make(chan struct{}, 1)}
-	db.begin = func(ctx context.Context) (transaction, error) {
-		conn, err := pool.Conn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		return beginSQLite(ctx, conn)
-	}
-	return db, nil
+	w := &writer{pool: pool}
+	return &DB{kind: SQLite, gorm: g, pool: pool, begin: w.join, writer: w}, nil
 }
 
 // makePrivate makes the file, if there is none, and its directory for this user only: the keys in it are secrets while their
@@ -95,39 +89,3 @@ func sqliteDSN(path string, lockTimeout time.Duration) string {
 	q.Set("_texttotime", "0")
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }
-
-type sqliteTx struct {
-	*sql.Tx
-	conn *sql.Conn
-	end  context.CancelFunc
-}
-
-// beginSQLite waits for the write lock until ctx ends. The transaction itself goes on beyond that: database/sql would roll back
-// in the middle of a COMMIT. Its statements carry ctx themselves.
-func beginSQLite(ctx context.Context, conn *sql.Conn) (transaction, error) {
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, end)
-	tx, err := conn.BeginTx(life, nil)
-	if inTime := stop(); err == nil && !inTime { // ctx has ended meanwhile, and life with it
-		_ = tx.Rollback()
-		err = ctx.Err()
-	}
-	if err != nil {
-		end()
-		conn.Close()
-		return nil, err
-	}
-	return sqliteTx{tx, conn, end}, nil
-}
-
-func (t sqliteTx) queue() gorm.ConnPool           { return t.Tx } // in one process there is no round trip to save
-func (t sqliteTx) commit(context.Context) error   { return commitError(t.Commit()) }
-func (t sqliteTx) rollback(context.Context) error { return t.Rollback() }
-
-func (t sqliteTx) release() {
-	t.end()
-	t.conn.Close()
-}
-
-// lockCondition is always true here: whoever is inside a transaction is the only writer.
-func (t sqliteTx) lockCondition(int64) clause.Expr { return clause.Expr{SQL: "true"} }

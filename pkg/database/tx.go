@@ -32,6 +32,7 @@ type transaction interface {
 	// queue is where statements go that may leave together with COMMIT.
 	queue() gorm.ConnPool
 	commit(ctx context.Context) error
+	// rollback always takes back what was written. An error says that what was read is not so either.
 	rollback(ctx context.Context) error
 	// lockCondition is LockCondition for a hashed name.
 	lockCondition(hash int64) clause.Expr
@@ -42,15 +43,7 @@ type transaction interface {
 // InTx runs fn in a transaction and commits it when fn returns nil. An error of fn, or a panic, rolls back and is passed on;
 // so does a statement that failed, whatever fn made of it. Every error is wrapped with the sentinel that says what it means (errors.go): unless it is ErrCommitUnknown, nothing was
 // committed. The context bounds everything but the COMMIT.
-func (db *DB) InTx(ctx context.Context, fn func(tx Tx) error) error {
-	if db.writer != nil {
-		select {
-		case db.writer <- struct{}{}:
-			defer func() { <-db.writer }()
-		case <-ctx.Done():
-			return fmt.Errorf("begin transaction: %w", classify(ctx.Err()))
-		}
-	}
+func (db *DB) InTx(ctx context.Context, fn func(tx Tx) error) (err error) {
 	open, err := db.begin(ctx)
 	if err != nil {
 		return fmt.Errorf("begin transaction: %w", classify(err))
@@ -62,7 +55,9 @@ func (db *DB) InTx(ctx context.Context, fn func(tx Tx) error) error {
 		if !committing { // fn failed or panicked
 			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 			defer cancel()
-			_ = open.rollback(undo) // a connection that can't roll back is dropped by release, which rolls back as well
+			if lost := open.rollback(undo); lost != nil {
+				err = fmt.Errorf("roll back transaction, after %v: %w", err, lost) // what err says was perhaps read from what is lost
+			}
 		}
 	}()
 	var failed error
