@@ -1,11 +1,13 @@
 package fsck_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
 
 	"github.com/einmal/einmal/pkg/audit"
 	"github.com/einmal/einmal/pkg/database"
@@ -213,4 +215,22 @@ func TestRun(t *testing.T) {
 			}
 		})
 	})
+}
+
+// A service's first minute is one without statistics. PostgreSQL takes each table for small then, and a nested loop over thousands of
+// rows and thousands of others takes minutes.
+func TestNoCheckIsPlannedAsANestedLoop(t *testing.T) {
+	db := keep(t, database.Postgres).db
+	for _, check := range slices.Concat(fsck.Operations, fsck.Effects) {
+		t.Run(check.Name, func(t *testing.T) {
+			var plan []string
+			err := db.Snapshot(t.Context(), func(read *gorm.DB) error { return read.Raw("EXPLAIN " + check.SQL).Scan(&plan).Error })
+			if err != nil || len(plan) == 0 {
+				t.Fatal(err)
+			}
+			if text := strings.Join(plan, "\n"); strings.Contains(text, "Nested Loop") {
+				t.Error(text)
+			}
+		})
+	}
 }
