@@ -11,8 +11,11 @@ import (
 	"github.com/einmal/einmal/pkg/database"
 )
 
-// measureDatabase measures everything on one kind of database and adds it to the report.
-func measureDatabase(ctx context.Context, s settings, kind database.Kind, report *report) (err error) {
+// measureRequests measures the kinds of request on one kind of database and adds them to the report.
+func measureRequests(ctx context.Context, s settings, kind database.Kind, report *report) (err error) {
+	if len(s.variants) == 0 {
+		return nil
+	}
 	storage, err := newStorage(ctx, kind, s.slowCommit)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 func TestRun(t *testing.T) {
 	t.Run("measures every variant, finds nothing wrong and writes it down", func(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "results.json")
-		err := run(t.Context(), []string{"-databases", "sqlite", "-connections", "2", "-rounds", "2", "-duration", "20ms", "-out", out})
+		err := run(t.Context(), []string{"-databases", "sqlite", "-connections", "2", "-rounds", "2", "-duration", "20ms", "-effects", "16", "-out", out})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,6 +34,9 @@ func TestRun(t *testing.T) {
 			if r.PerSecond.Min <= 0 || r.Ratio.Median <= 0 || r.CPURatio.Median <= 0 || r.Allocs.Median <= 0 {
 				t.Errorf("%s: %+v", r.Variant, r)
 			}
+		}
+		if len(got.Drains) != 1 || got.Drains[0].PerSecond.Min <= 0 || got.Drains[0].P50.Min <= 0 || got.Drains[0].Heap.Min <= 0 {
+			t.Errorf("drain: %+v", got.Drains)
 		}
 	})
 	t.Run("refuses a variant that there is not", func(t *testing.T) {

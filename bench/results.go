@@ -23,6 +23,7 @@ type report struct {
 	Seconds    float64                  `json:"seconds"` // of each measurement
 	SlowCommit bool                     `json:"slow_commit"`
 	Results    []*result                `json:"results"`
+	Drains     []*drains                `json:"drains,omitempty"`
 }
 
 // result is one variant with one number of connections, over all rounds.
@@ -40,6 +41,21 @@ type result struct {
 	Allocs      spread        `json:"allocations_per_request"`
 
 	rounds []measurement
+}
+
+// drains is the variant drain, over all rounds.
+type drains struct {
+	Database    database.Kind `json:"database"`
+	Effects     int           `json:"effects"`
+	PerSecond   spread        `json:"effects_per_second"`
+	P50         spread        `json:"begins_after_p50_ms"`
+	P99         spread        `json:"begins_after_p99_ms"`
+	CPU         spread        `json:"cpu_us_per_effect"`
+	PostgresCPU spread        `json:"postgres_cpu_us_per_effect,omitzero"`
+	DeskCPU     spread        `json:"desk_cpu_us_per_effect"`
+	Heap        spread        `json:"heap_mb"`
+
+	rounds []drained
 }
 
 // spread is a median and what it is the median of.
@@ -76,6 +92,15 @@ func (r *report) find(kind database.Kind, conns int, variant string) *result {
 	return r.Results[i]
 }
 
+// addDrained notes one round of effects.
+func (r *report) addDrained(kind database.Kind, effects int, d drained) {
+	i := slices.IndexFunc(r.Drains, func(of *drains) bool { return of.Database == kind })
+	if i < 0 {
+		i, r.Drains = len(r.Drains), append(r.Drains, &drains{Database: kind, Effects: effects})
+	}
+	r.Drains[i].rounds = append(r.Drains[i].rounds, d)
+}
+
 // summarise computes every spread.
 func (r *report) summarise() {
 	for _, of := range r.Results {
@@ -101,6 +126,27 @@ func (r *report) summarise() {
 			of.Ratio, of.CPURatio = spreadOf(ratios), spreadOf(cpuRatios)
 		}
 	}
+	for _, of := range r.Drains {
+		of.summarise()
+	}
+}
+
+func (of *drains) summarise() {
+	over := func(value func(d drained) float64) spread {
+		var all []float64
+		for _, d := range of.rounds {
+			all = append(all, value(d))
+		}
+		return spreadOf(all)
+	}
+	each := func(t time.Duration) float64 { return microseconds(t) / float64(of.Effects) }
+	of.PerSecond = over(func(d drained) float64 { return d.perSecond })
+	of.P50 = over(func(d drained) float64 { return milliseconds(d.p50) })
+	of.P99 = over(func(d drained) float64 { return milliseconds(d.p99) })
+	of.CPU = over(func(d drained) float64 { return each(d.spent.cpu) })
+	of.PostgresCPU = over(func(d drained) float64 { return each(d.spent.postgres) })
+	of.DeskCPU = over(func(d drained) float64 { return each(d.desk) })
+	of.Heap = over(func(d drained) float64 { return float64(d.heap) / (1 << 20) })
 }
 
 func spreadOf(values []float64) spread {
@@ -128,10 +174,20 @@ func (r *report) print(out io.Writer) error {
 	r.summarise()
 	fmt.Fprintf(out, "%d rounds of %gs each, %d CPUs shared by callers, services and database, %s, %v\n", r.Rounds, r.Seconds, r.CPUs, r.Go, r.Versions)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "database\tconnections\tvariant\tratio (min–max)\tcpu ratio (min–max)\trequests/s\tp50 ms\tp99 ms\tcpu µs\tpostgres µs\tallocations\t")
+	if len(r.Results) > 0 {
+		fmt.Fprintln(table, "database\tconnections\tvariant\tratio (min–max)\tcpu ratio (min–max)\trequests/s\tp50 ms\tp99 ms\tcpu µs\tpostgres µs\tallocations\t")
+	}
 	for _, of := range r.Results {
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t\n", of.Database, of.Connections, of.Variant, of.Ratio, of.CPURatio,
 			of.PerSecond.Median, of.P50.Median, of.P99.Median, of.CPU.Median, of.PostgresCPU.Median, of.Allocs.Median)
+	}
+	if err := table.Flush(); err != nil || len(r.Drains) == 0 {
+		return err
+	}
+	fmt.Fprintln(table, "database\teffects\teffects/s (min–max)\tbegin after p50 ms\tp99 ms\tcpu µs\tpostgres µs\tdesk µs\theap MB\t")
+	for _, of := range r.Drains {
+		fmt.Fprintf(table, "%s\t%d\t%.0f (%.0f–%.0f)\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", of.Database, of.Effects, of.PerSecond.Median, of.PerSecond.Min,
+			of.PerSecond.Max, of.P50.Median, of.P99.Median, of.CPU.Median, of.PostgresCPU.Median, of.DeskCPU.Median, of.Heap.Median)
 	}
 	return table.Flush()
 }

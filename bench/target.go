@@ -35,12 +35,15 @@ type listener interface {
 	Serve(ctx context.Context) error
 }
 
-// startTickets starts the tickets service with the defaults of einmal tickets, as config changes them.
-func startTickets(ctx context.Context, databaseURL string) (*target, error) {
+// startTickets starts the tickets service with the defaults of einmal tickets, changed by with.
+func startTickets(ctx context.Context, databaseURL string, with ...func(*tickets.Config)) (*target, error) {
 	return start(ctx, tickets.Name, databaseURL, database.Options{}, func(db *database.DB) (listener, error) {
 		config, err := defaults()
 		if err != nil {
 			return nil, err
+		}
+		for _, change := range with {
+			change(&config)
 		}
 		return tickets.New(config, tickets.Deps{DB: db, Log: config.Logger(io.Discard)})
 	})

@@ -9,9 +9,12 @@ import (
 	"strings"
 )
 
+// module is this one, by name: whoever imports it may be working in another.
+const module = "github.com/einmal/einmal"
+
 // Build compiles the einmal binary of this module into dir, as it is shipped: without cgo.
 func Build(ctx context.Context, dir string) (string, error) {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w%s", err, stderr(err))
 	}
