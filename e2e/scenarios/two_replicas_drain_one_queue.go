@@ -14,11 +14,8 @@ var twoReplicasDrainOneQueue = Scenario{
 		pace := patient
 		pace.Timeout, pace.Lease = time.Second, 1500*time.Millisecond
 		return s.EachAbility(everyAbility, pace, func(p *Part) int {
-			switch {
-			case p.ability != byKey:
+			if p.ability != byKey {
 				return p.drain(300, 2)
-			case p.SQLite(): // one writer, and two commits an effect: ten thousand would take minutes on a slow disk
-				return p.drain(2000, 8)
 			}
 			return p.drain(10_000, 8)
 		})
