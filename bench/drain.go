@@ -34,8 +34,8 @@ const (
 type drained struct {
 	perSecond float64
 
-	// p50 and p99 run from the start of the transaction that accepts an effect, when nothing else goes on, to its arrival at the desk.
-	// The commit is within that.
+	// p50 and p99 run from the request that creates a ticket, when nothing else goes on, to the mirror's arrival at the desk, by one
+	// clock. The transaction with its COMMIT is within that.
 	p50, p99 time.Duration
 
 	// While it drained: what this process and the database spent, what the desk did, and the most that this process had on its heap.
@@ -92,7 +92,9 @@ func drain(ctx context.Context, binary string, kind database.Kind, effects int) 
 	defer func() { err = errors.Join(err, service.close()) }()
 	b := brought{service, desk}
 
+	var requested []time.Time
 	for range begins {
+		requested = append(requested, time.Now())
 		if err := b.queue(1, 1); err != nil {
 			return d, err
 		}
@@ -100,7 +102,7 @@ func drain(ctx context.Context, binary string, kind database.Kind, effects int) 
 			return d, err
 		}
 	}
-	if d.p50, d.p99, err = b.delays(ctx); err != nil {
+	if d.p50, d.p99, err = b.delays(ctx, requested); err != nil {
 		return d, err
 	}
 	if err := errors.Join(desk.Freeze(), b.queue(effects, fillers), desk.Thaw()); err != nil {
@@ -167,13 +169,10 @@ func (b brought) settled(ctx context.Context, every time.Duration) (heap uint64,
 	}
 }
 
-// delays are how long the effects took to begin.
-func (b brought) delays(ctx context.Context) (p50, p99 time.Duration, err error) {
-	var accepted []struct {
-		EffectKey string
-		CreatedAt time.Time
-	}
-	if err := b.service.db.Read(ctx).Table("effects").Find(&accepted).Error; err != nil {
+// delays are how long the effects took to begin that were requested one after the other.
+func (b brought) delays(ctx context.Context, requested []time.Time) (p50, p99 time.Duration, err error) {
+	var keys []string // ids grow with the time
+	if err := b.service.db.Read(ctx).Table("effects").Order("id").Pluck("effect_key", &keys).Error; err != nil {
 		return 0, 0, err
 	}
 	var calls []simulator.Call
@@ -184,9 +183,12 @@ func (b brought) delays(ctx context.Context) (p50, p99 time.Duration, err error)
 	for _, call := range calls {
 		arrived[call.EffectKey] = call.At
 	}
-	delays := make([]time.Duration, len(accepted))
-	for i, e := range accepted {
-		delays[i] = arrived[e.EffectKey].Sub(e.CreatedAt)
+	if len(keys) != len(requested) || len(arrived) != len(requested) {
+		return 0, 0, fmt.Errorf("%d effects of %d requests have arrived, %d are known", len(arrived), len(requested), len(keys))
+	}
+	delays := make([]time.Duration, len(keys))
+	for i, key := range keys {
+		delays[i] = arrived[key].Sub(requested[i])
 	}
 	slices.Sort(delays)
 	return delays[len(delays)/2], delays[len(delays)*99/100], nil
