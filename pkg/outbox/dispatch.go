@@ -38,7 +38,7 @@ type lane struct {
 	places  chan struct{}
 	limiter *rate.Limiter
 	waiting []Effect  // due, and not begun; they take turns in it
-	wake    time.Time // when one is due that is not yet; zero: none is known
+	wake    time.Time // when the next is due that is not yet; zero: none is known
 	begun   sync.Map  // ids of effects that are in a place
 }
 
@@ -115,7 +115,8 @@ func (o *Outbox) work(ctx context.Context, l *lane, e Effect) (err error) {
 // next returns a due effect that is not in a place.
 func (o *Outbox) next(ctx context.Context, l *lane) (Effect, bool) {
 	if len(l.waiting) == 0 {
-		if err := o.look(ctx, l); err != nil {
+		var err error
+		if l.waiting, err = o.list(ctx, l); err != nil {
 			if ctx.Err() == nil {
 				o.log.WarnContext(ctx, "due effects not read", slog.String("target", l.target.Name), slog.Any("error", err))
 			}
@@ -132,39 +133,25 @@ func (o *Outbox) next(ctx context.Context, l *lane) (Effect, bool) {
 	return Effect{}, false
 }
 
-// look finds what is due, or else when the next is: it may be long due by the next look.
-func (o *Outbox) look(ctx context.Context, l *lane) (err error) {
-	var next []time.Time
-	err = o.db.Read(ctx).Table("effects").Where("target = ? AND next_at IS NOT NULL", l.target.Name).Where(l.due).
-		Order("next_at").Limit(1).Pluck("next_at", &next).Error
-	l.wake = time.Time{}
-	switch {
-	case err != nil:
-		return database.Classify(err)
-	case len(next) == 0:
-		return nil
-	case next[0].After(o.db.Now()):
-		l.wake = next[0]
-		return nil
-	}
-	l.waiting, err = o.list(ctx, l)
-	return err
-}
-
 // list reads due effects, the oldest first, and among them a share for every account: one with ten thousand does not make others
-// wait for them. It locks nothing; each is then taken by compare-and-set. Their commands are read with that.
+// wait for them. It locks nothing; each is then taken by compare-and-set. Their commands are read with that. It
+// also notes when the next is due, so that the lane wakes then.
 func (o *Outbox) list(ctx context.Context, l *lane) ([]Effect, error) {
-	limit := listed * cap(l.places)
+	limit, now := listed*cap(l.places), o.db.Now()
+	l.wake = time.Time{}
 	var all []Effect
 	seen := []string{}
 	for range lists {
-		query := o.db.Read(ctx).Omit("command").Where("target = ? AND next_at <= ?", l.target.Name, o.db.Now()).Where(l.due)
+		query := o.db.Read(ctx).Omit("command").Where("target = ? AND next_at IS NOT NULL", l.target.Name).Where(l.due)
 		if len(seen) > 0 {
 			query = query.Where("account_id NOT IN ?", padded(seen))
 		}
 		var some []Effect
 		if err := query.Order("next_at").Limit(limit).Find(&some).Error; err != nil {
 			return nil, database.Classify(err)
+		}
+		if i := slices.IndexFunc(some, func(e Effect) bool { return e.NextAt.After(now) }); i >= 0 {
+			l.wake, some = *some[i].NextAt, some[:i]
 		}
 		all = append(all, some...)
 		if len(some) < limit {
