@@ -39,6 +39,6 @@ func (p *Part) storm() (effects int) {
 	p.Notef("%d lost answers were cleared up with %d sends still queued", lost, queued)
 
 	p.desk.Disarm()
-	p.Await("the storm is over", func() bool { return p.openMirrors() == 0 })
+	p.AwaitDown("the storm is over", 0, p.openMirrors)
 	return storm
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"strings"
@@ -174,6 +175,20 @@ func (s *Stage) Await(what string, is func() bool) {
 		case <-ctx.Done():
 			s.Failf("waited in vain until %s", what)
 		}
+	}
+}
+
+// AwaitDown waits until a number has come down to most, however long that takes while it keeps coming down.
+func (s *Stage) AwaitDown(what string, most int, left func() int) {
+	const every = 50 * time.Millisecond
+	for before := math.MaxInt; before > most; {
+		select {
+		case <-time.After(every):
+		case <-s.ctx.Done():
+		}
+		now := before
+		s.Await(what, func() bool { now = left(); return now < before })
+		before = now
 	}
 }
 

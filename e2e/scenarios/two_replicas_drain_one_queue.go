@@ -30,19 +30,17 @@ func (p *Part) drain(queue, kills int) (effects int) {
 	replicas := []*harness.Service{p.Replica(p.desk.URL()), p.Replica(p.desk.URL())}
 	for kill := range kills {
 		sent := queue * (2*kill + 1) / (2 * kills) // the last kill is before the end
-		p.Await("the queue is shorter", func() bool {
-			return p.Count("SELECT count(*) FROM effects WHERE state = 'queued'") <= queue-sent
-		})
+		p.AwaitDown("the queue is shorter", queue-sent, func() int { return p.Count("SELECT count(*) FROM effects WHERE state = 'queued'") })
 		p.Moment()
 		replica := replicas[kill%len(replicas)]
 		p.Kill(replica)
 		p.Restart(replica)
 	}
-	p.Await("everything is final or with a person", func() bool {
+	p.AwaitDown("everything is final or with a person", 0, func() int {
 		if waiting := p.Text("SELECT coalesce(min(operation_id), '') FROM effects WHERE state = 'unknown' AND review_id = '' AND asks > 0"); waiting != "" {
 			p.Reconcile(replicas[0], &Mirror{Operation: waiting}) // by itself it would be asked about at growing intervals
 		}
-		return p.openMirrors() == 0
+		return p.openMirrors()
 	})
 	took := time.Since(since)
 	effects = len(p.desk.Ledger()) - p.found
