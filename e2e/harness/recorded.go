@@ -3,8 +3,10 @@ package harness
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"time"
 
@@ -50,6 +52,9 @@ func answered(m record.Message, a Answer) record.Message {
 	m.Status, m.Outcome, m.Said = a.Status, a.Outcome(), string(a.Body)
 	if a.Err != nil {
 		m.Status, m.Err = 0, a.Err.Error()
+		if outer := (*url.Error)(nil); errors.As(a.Err, &outer) {
+			m.Err = outer.Err.Error() // where to is recorded as such
+		}
 	}
 	return m
 }
