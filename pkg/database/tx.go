@@ -56,7 +56,7 @@ func (db *DB) InTx(ctx context.Context, fn func(tx Tx) error) (err error) {
 			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
 			defer cancel()
 			if lost := open.rollback(undo); lost != nil {
-				err = fmt.Errorf("roll back transaction, after %v: %w", err, lost) // what err says was perhaps read from what is lost
+				err = fmt.Errorf("roll back transaction, after %v: %w", err, lost) //nolint:errorlint // nobody is to match err: it may follow from what is lost
 			}
 		}
 	}()
