@@ -3,6 +3,8 @@ package catalogue
 // The operation types. They are stored with every operation and never renamed.
 const (
 	TicketCreate       = "ticket.create"
+	TicketComment      = "ticket.comment"
+	TicketSetStatus    = "ticket.set_status"
 	TicketMirror       = "ticket.mirror"
 	OperationCancel    = "operation.cancel"
 	OperationReconcile = "operation.reconcile"
@@ -33,6 +35,10 @@ var entries = []Entry{
 		Escalation:         "an operator of the account",
 		Approval:           "never",
 	},
+	ofTicket(TicketComment, Compensable, "everybody who follows the ticket reads the same twice, and an agent may act on it twice",
+		"the comment, committed in one transaction with its operation and the ticket's count"),
+	ofTicket(TicketSetStatus, Repeatable, "nothing by itself; a late repeat would undo what somebody decided since",
+		"the ticket's status and version, committed in one transaction with the operation"),
 	{
 		Type:            TicketMirror,
 		Owner:           "tickets",
@@ -54,6 +60,17 @@ var entries = []Entry{
 	local(OperationCancel, "the cancelation asked for twice", "the state of the operation"),
 	local(OperationReconcile, "the target asked once more", "the attempts of the operation"),
 	local(ReviewResolve, "the same decision noted twice", "the review, with who resolved it and what was seen"),
+}
+
+// ofTicket is an entry of a write about a ticket that is finished within its claim.
+func ofTicket(operation string, risk Risk, duplicationCost, proof string) Entry {
+	return Entry{
+		Type: operation, Owner: "tickets", Target: "none", Risk: risk, Effects: []string{}, DuplicationCost: duplicationCost,
+		DownstreamKey: KeyNone, Proof: proof,
+		// As for the creation: what is said about an incident is worth an outage of the service.
+		DeadlineSeconds: 3600, MaxAttempts: 20, LongestWaitSeconds: 300, RetryOn: anyFailure,
+		Priority: "normal", Escalation: "an operator of the account", Approval: "never",
+	}
 }
 
 // everyone owns what every service answers.

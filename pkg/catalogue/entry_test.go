@@ -67,7 +67,7 @@ func TestLookup(t *testing.T) {
 	if diff := cmp.Diff(everyones, types("nobody")); diff != "" {
 		t.Errorf("what every service answers (-want +got)\n%s", diff)
 	}
-	if diff := cmp.Diff(append([]string{catalogue.TicketCreate, catalogue.TicketMirror}, everyones...), types("tickets")); diff != "" {
+	if diff := cmp.Diff(append([]string{catalogue.TicketCreate, catalogue.TicketComment, catalogue.TicketSetStatus, catalogue.TicketMirror}, everyones...), types("tickets")); diff != "" {
 		t.Errorf("what tickets answers (-want +got)\n%s", diff)
 	}
 }

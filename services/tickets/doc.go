@@ -8,10 +8,12 @@
 //	http.go      who is calling, with which key; decodes, calls, writes
 //	command.go   the commands: defaults, rules about their members; what is fingerprinted
 //	execute.go   a command inside its claim's transaction: domain rows, answer and the mirror that follows; no network
-//	ticket.go    what a ticket is, and its resource; pure
+//	ticket.go    what a ticket is, and its resource; comment.go and status.go likewise; pure
 //	provider.go  one call to the desk
 //	evidence.go  what its answer, or the lack of one, shows; pure
 //	settle.go    how a mirror ended: at the ticket, and as the final answer of its operation
-//	store.go     rows ↔ tickets; the only file with queries
+//	store.go     rows ↔ tickets and comments; with store_comment.go the only file with queries
 //	fsck.go      what must be true across the tables, checked from outside
+//
+// What a stage does for one noun alone is in a file that says so: command_comment.go, execute_status.go.
 package tickets

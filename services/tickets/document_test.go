@@ -67,7 +67,7 @@ func TestTheDocumentIsTrue(t *testing.T) {
 			}
 			want = append(want, "OPTIONS")
 			slices.Sort(want)
-			a := s.agent().Send(t, "OPTIONS", strings.NewReplacer("{id}", "1", "{code}", "1").Replace(path), "")
+			a := s.agent().Send(t, "OPTIONS", strings.NewReplacer("{id}", "1", "{comment_id}", "1", "{code}", "1").Replace(path), "")
 			got := strings.Split(a.Header.Get("Allow"), ", ")
 			slices.Sort(got)
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -175,7 +175,7 @@ func TestThePolicy(t *testing.T) {
 			t.Errorf("ticket.create has no %s", member)
 		}
 	}
-	if diff := cmp.Diff([]string{"operation.cancel", "operation.reconcile", "review.resolve", "ticket.create", "ticket.mirror"}, slices.Sorted(maps.Keys(operations))); diff != "" {
+	if diff := cmp.Diff([]string{"operation.cancel", "operation.reconcile", "review.resolve", "ticket.comment", "ticket.create", "ticket.mirror", "ticket.set_status"}, slices.Sorted(maps.Keys(operations))); diff != "" {
 		t.Errorf("operations (-want +got)\n%s", diff)
 	}
 	if len(entry) != len(members) || entry["owner"] != "tickets" {

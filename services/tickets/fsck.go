@@ -13,7 +13,7 @@ func Fsck(ctx context.Context, db *database.DB) ([]fsck.Violation, error) {
 	return fsck.Run(ctx, db, slices.Concat(fsck.Operations, fsck.Effects, checks)...)
 }
 
-// checks are the invariants of tickets, the operations that create them and those that mirror them. No index leads from an operation to its tickets (each
+// checks are the invariants of tickets and comments, the operations that make and change them and those that mirror them. No index leads from an operation to its tickets (each
 // creation would pay for it), so what needs that way reads all tickets once, not once for each operation.
 var checks = []fsck.Check{
 	{
@@ -49,6 +49,44 @@ var checks = []fsck.Check{
 		SQL: `SELECT account_id, min(id) AS id FROM tickets WHERE source_event_id IS NOT NULL
 			GROUP BY account_id, project, source_event_id HAVING count(*) > 1`,
 		Advice: "The unique index tickets_source_event is missing or damaged. Rebuild it after closing all but one of these tickets.",
+	},
+	{
+		Name:   "a ticket is closed exactly while it has a time at which it was",
+		SQL:    `SELECT account_id, id FROM tickets WHERE (status = 'closed') <> (closed_at IS NOT NULL)`,
+		Advice: "Both are written by the command that sets the status, so one of them was changed afterwards. Compare with a backup.",
+	},
+	{
+		Name: "a ticket's status was changed by operations only",
+		SQL: `SELECT t.account_id, t.id FROM tickets t
+			LEFT JOIN (SELECT account_id, resource_id, count(*) AS sets FROM operations
+				WHERE type = 'ticket.set_status' AND state = 'succeeded' GROUP BY account_id, resource_id) asked
+				ON asked.account_id = t.account_id AND asked.resource_id = t.id
+			WHERE t.version < 1 OR t.version - 1 > coalesce(asked.sets, 0) OR (t.version = 1 AND t.status <> 'open')`,
+		Advice: "It has changed more often than anybody was told. Find out what wrote it, and set the status that is right.",
+	},
+	{
+		Name: "an operation that added a comment has exactly that one",
+		SQL: `SELECT o.account_id, o.id FROM operations o
+			LEFT JOIN (SELECT account_id, operation_id, count(*) AS comments, min(id) AS id FROM comments GROUP BY account_id, operation_id) made
+				ON made.account_id = o.account_id AND made.operation_id = o.id
+			WHERE o.type = 'ticket.comment' AND o.state = 'succeeded' AND (made.comments IS NULL OR made.comments <> 1 OR made.id <> o.resource_id)`,
+		Advice: "The caller was told of one comment. None: restore it from a backup. Several, or another: remove all but the one in the response.",
+	},
+	{
+		Name: "every comment was made by an operation that succeeded, about a ticket that there is",
+		SQL: `SELECT c.account_id, c.id FROM comments c
+			WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = c.account_id AND o.id = c.operation_id
+				AND o.type = 'ticket.comment' AND o.state = 'succeeded')
+			OR NOT EXISTS (SELECT 1 FROM tickets t WHERE t.account_id = c.account_id AND t.id = c.ticket_id)`,
+		Advice: "Nobody was told of this comment, or nobody can find it. Find out what wrote it, or what removed its ticket.",
+	},
+	{
+		Name: "a ticket counts its comments",
+		SQL: `SELECT t.account_id, t.id FROM tickets t
+			LEFT JOIN (SELECT account_id, ticket_id, count(*) AS comments FROM comments GROUP BY account_id, ticket_id) c
+				ON c.account_id = t.account_id AND c.ticket_id = t.id
+			WHERE t.comment_count <> coalesce(c.comments, 0)`,
+		Advice: "A comment and its count commit together, so one of them was changed afterwards. Count again once it is known which.",
 	},
 	{
 		Name: "a mirror has its ticket and its effect",

@@ -105,6 +105,97 @@ func TestFsckSeesEachOfItsViolations(t *testing.T) {
 	})
 }
 
+// anotherComment is a further comment like one that there is: its id, the operation that is to have made it, the one it is like.
+const anotherComment = `INSERT INTO comments (account_id, ticket_id, id, author, body, operation_id, created_at)
+	SELECT account_id, ticket_id, ?, author, body, ?, created_at FROM comments WHERE id = ?`
+
+func TestFsckSeesTheViolationsOfCommentsAndStatuses(t *testing.T) {
+	const (
+		one     = "an operation that added a comment has exactly that one: "
+		made    = "every comment was made by an operation that succeeded, about a ticket that there is: "
+		counted = "a ticket counts its comments: "
+		asked   = "a ticket's status was changed by operations only: "
+		closed  = "a ticket is closed exactly while it has a time at which it was: "
+	)
+	cases := map[string]damage{
+		"a comment that is lost": {
+			func(exec func(string, ...any), id ids) { exec("DELETE FROM comments WHERE id = ?", id.comment) },
+			func(id ids) []string { return []string{counted + id.event, one + id.commentOp} },
+		},
+		"a second comment of an operation": {
+			func(exec func(string, ...any), id ids) { exec(anotherComment, "cmt_second", id.commentOp, id.comment) },
+			func(id ids) []string { return []string{counted + id.event, one + id.commentOp} },
+		},
+		"a comment that nobody made": {
+			func(exec func(string, ...any), id ids) { exec(anotherComment, "cmt_nobody", "op_nobody", id.comment) },
+			func(id ids) []string { return []string{counted + id.event, made + "cmt_nobody"} },
+		},
+		"a comment of an operation that makes none": {
+			func(exec func(string, ...any), id ids) { exec(anotherComment, "cmt_other", id.plainOp, id.comment) },
+			func(id ids) []string { return []string{counted + id.event, made + "cmt_other"} },
+		},
+		"a comment at another ticket than was told": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE comments SET ticket_id = ? WHERE id = ?", id.plain, id.comment)
+			},
+			func(id ids) []string { return []string{counted + id.plain, counted + id.event} }, // in the order in which they were made
+		},
+		"a comment without its ticket": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE comments SET ticket_id = 'tkt_gone' WHERE id = ?", id.comment)
+			},
+			func(id ids) []string { return []string{counted + id.event, made + id.comment} },
+		},
+		"a comment of another account": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE comments SET account_id = 'globex' WHERE id = ?", id.comment)
+			},
+			func(id ids) []string {
+				return []string{counted + id.event, one + id.commentOp, made + id.comment}
+			},
+		},
+		"a count that is wrong": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET comment_count = 2 WHERE id = ?", id.event)
+			},
+			func(id ids) []string { return []string{counted + id.event} },
+		},
+		"a status that changed without anybody's asking": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET version = version + 1 WHERE id = ?", id.event)
+			},
+			func(id ids) []string { return []string{asked + id.event} },
+		},
+		"a status that changed and left the version": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET status = 'resolved' WHERE id = ?", id.plain)
+			},
+			func(id ids) []string { return []string{asked + id.plain} },
+		},
+		"a ticket that is closed since no time": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET closed_at = NULL WHERE id = ?", id.event)
+			},
+			func(id ids) []string { return []string{closed + id.event} },
+		},
+		"a ticket that was closed and is open": {
+			func(exec func(string, ...any), id ids) {
+				exec("UPDATE tickets SET status = 'open' WHERE id = ?", id.event)
+			},
+			func(id ids) []string { return []string{closed + id.event} },
+		},
+		"a database that is healthy": {func(func(string, ...any), ids) {}, func(ids) []string { return nil }},
+	}
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := start(t, kind)
+		id := s.healthyWith(t)
+		a := s.comment(t, id.event, "comment", "t")
+		id.comment, id.commentOp = commentOf(t, a).ID, a.Header.Get("Operation-Id")
+		s.setStatus(t, id.event, "close", `{"status":"closed"}`)
+		s.seesDamages(t, id, cases)
+	})
+}
+
 func TestFsckSeesTheViolationsOfMirrors(t *testing.T) {
 	cases := map[string]damage{
 		"a mirror of a ticket that does not know of it": {
@@ -176,7 +267,7 @@ func TestFsckSeesTheViolationsOfMirrors(t *testing.T) {
 
 // ids are the tickets and operations of a healthy database: plain and event were created, found met the ticket of event. Where
 // there is a desk each ticket is mirrored.
-type ids struct{ plain, event, plainOp, eventOp, foundOp, plainMirror, theirMirror string }
+type ids struct{ plain, event, plainOp, eventOp, foundOp, plainMirror, theirMirror, comment, commentOp string }
 
 // damage is what somebody might do to that database, and what is then found, by what it is called and about what.
 type damage struct {
@@ -212,7 +303,7 @@ func (r running) seesDamages(t *testing.T, id ids, cases map[string]damage) {
 			t.Error(err)
 		}
 	}
-	tables := []string{"operations", "events", "tickets", "effects"}
+	tables := []string{"operations", "events", "tickets", "effects", "comments"}
 	for _, table := range tables {
 		exec("CREATE TABLE kept_" + table + " AS SELECT * FROM " + table)
 	}

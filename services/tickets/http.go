@@ -23,6 +23,8 @@ type api struct {
 func (a api) writes() []idemhttp.Route {
 	return []idemhttp.Route{
 		{Method: http.MethodPost, Path: "/v1/tickets", Type: catalogue.TicketCreate, Command: func() idemhttp.Command { return newCreateTicket() }, Handler: a.createTicket},
+		{Method: http.MethodPost, Path: "/v1/tickets/:id/comments", Type: catalogue.TicketComment, Command: func() idemhttp.Command { return &addComment{} }, Handler: a.addComment},
+		{Method: http.MethodPut, Path: "/v1/tickets/:id/status", Type: catalogue.TicketSetStatus, Command: func() idemhttp.Command { return &setStatus{} }, Handler: a.setStatus},
 	}
 }
 
@@ -53,12 +55,18 @@ func (a api) createTicket(c echo.Context) error {
 func (a api) getTicket(c echo.Context) error {
 	ticket, err := a.store.byID(c.Request().Context(), caller(c).Account, c.Param("id"))
 	if errors.Is(err, errNotFound) {
-		return problem.New(problem.NotFound, "This account has no such ticket.")
+		return noTicket()
 	}
 	if err != nil {
 		return err
 	}
 	return idemhttp.WriteResource(c, ticket.resource())
+}
+
+// noTicket is the answer about a ticket that is not there, whether it was never made or is another account's. Under a key nothing is
+// kept of it: the ticket may be made later.
+func noTicket() *problem.Problem {
+	return problem.New(problem.NotFound, "This account has no such ticket.")
 }
 
 // listTickets answers GET /v1/tickets?project&status&source_event_id&limit&cursor.

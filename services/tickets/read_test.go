@@ -52,8 +52,8 @@ func TestAListOfTickets(t *testing.T) {
 		}
 		create(t, s.globex(), key("k0"), `{"project":"ops","title":"t","source_event_id":"e 0+%&é"}`)
 		for i, status := range []string{"open", "in_progress", "resolved", "closed"} {
-			if err := s.db.Read(t.Context()).Exec("UPDATE tickets SET status = ? WHERE id = ?", status, all[i]).Error; err != nil {
-				t.Fatal(err)
+			if a := s.setStatus(t, all[i], fmt.Sprint("set", i), fmt.Sprintf(`{"status":%q}`, status)); a.Status != 200 {
+				t.Fatal(a)
 			}
 		}
 		pick := func(indexes ...int) (ids []string) {

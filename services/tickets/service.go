@@ -117,6 +117,8 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 
 	e.GET("/v1/tickets", a.listTickets, read)
 	e.GET("/v1/tickets/:id", a.getTicket, read)
+	e.GET("/v1/tickets/:id/comments", a.listComments, read)
+	e.GET("/v1/tickets/:id/comments/:comment_id", a.getComment, read)
 	e.GET("/v1/reviews", effects.ListReviews, read)
 	e.GET("/v1/reviews/:id", effects.GetReview, read)
 

@@ -14,8 +14,13 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
-// errNotFound: the account has no such ticket.
-var errNotFound = errors.New("ticket not found")
+var (
+	// errNotFound: the account has no such ticket.
+	errNotFound = errors.New("ticket not found")
+
+	// errMoved: the ticket is at another version than the one that was read.
+	errMoved = errors.New("ticket moved meanwhile")
+)
 
 // store reads and writes tickets.
 type store struct {
@@ -93,6 +98,20 @@ func (s store) noteReference(tx database.Tx, account, mirrorOperationID, referen
 	return nil
 }
 
+// move writes the status of a ticket that was read at a version, or returns errMoved. It waits for an open transaction that is about to
+// move it too, at most for the lock time-out.
+func (s store) move(tx database.Tx, readAt int64, t Ticket) error {
+	update := tx.Exec("UPDATE tickets SET status = ?, version = ?, updated_at = ?, closed_at = ? WHERE account_id = ? AND id = ? AND version = ?",
+		t.Status, t.Version, t.UpdatedAt, t.ClosedAt, t.AccountID, t.ID, readAt)
+	switch {
+	case update.Error != nil:
+		return fmt.Errorf("move ticket: %w", update.Error)
+	case update.RowsAffected == 0:
+		return errMoved
+	}
+	return nil
+}
+
 // onSourceEvent names the one index whose violation is an answer; any other is an error.
 var onSourceEvent = clause.OnConflict{
 	Columns:     []clause.Column{{Name: "account_id"}, {Name: "project"}, {Name: "source_event_id"}},
@@ -116,6 +135,11 @@ const isMirror = "mirror_operation_id = ? AND mirror_operation_id <> ''"
 // byID reads one ticket, or errNotFound.
 func (s store) byID(ctx context.Context, account, id string) (Ticket, error) {
 	return one(s.db.Read(ctx).Where("account_id = ? AND id = ?", account, id))
+}
+
+// inTx reads one ticket, or errNotFound, inside the transaction that is about to change it.
+func (s store) inTx(tx database.Tx, account, id string) (Ticket, error) {
+	return one(tx.Where("account_id = ? AND id = ?", account, id))
 }
 
 // filter is what a list is restricted to; empty fields restrict nothing.

@@ -19,7 +19,7 @@ type Ticket struct {
 	Labels        map[string]string
 	SourceEventID *string // the event that it is about, unique in its project for ever; nil: none
 	Status        Status
-	Version       int64 // rises with every change
+	Version       int64 // rises with every change of the status; what others say or do about the ticket leaves it
 	CommentCount  int64
 	OperationID   string // the operation that created it
 	CreatedAt     time.Time
@@ -46,18 +46,6 @@ const (
 )
 
 var priorities = []Priority{Low, Normal, High, Urgent}
-
-// Status says where a ticket stands.
-type Status string
-
-const (
-	Open       Status = "open"
-	InProgress Status = "in_progress"
-	Resolved   Status = "resolved"
-	Closed     Status = "closed"
-)
-
-var statuses = []Status{Open, InProgress, Resolved, Closed}
 
 // newTicket is the ticket that a command asks for, as it is at its beginning.
 func newTicket(account, id, operationID string, command *createTicket, now time.Time) Ticket {
