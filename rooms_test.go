@@ -146,7 +146,7 @@ func TestServicesKeepTheSameStageFiles(t *testing.T) {
 	always := []string{"doc", "config", "service", "http", "command", "execute", "store", "fsck"}
 	stages := append(slices.Clone(always), "provider", "evidence", "settle", "hook")
 	nouns := map[string][]string{
-		"services/tickets":     {"ticket", "comment", "status"},
+		"services/tickets":     {"ticket", "comment", "status", "alert"},
 		"services/payments":    {"order", "payment", "refund"},
 		"services/deployments": {"deployment", "environment"},
 	}

@@ -42,6 +42,10 @@ type Config struct {
 
 	// What keyed APIs commonly promise (Stripe: at least 24 hours).
 	KeyWindow time.Duration `env:"EINMAL_KEY_WINDOW" default:"24h" help:"How long the desk remembers an effect key, counted from the first send."`
+
+	// Alerts carry who they are for as a label, if anywhere. One whose label is no project's name still needs a ticket somewhere.
+	AlertProjectLabel string `env:"EINMAL_ALERT_PROJECT_LABEL" default:"project" placeholder:"LABEL" help:"Label of an alert that names the project of its ticket."`
+	AlertProject      string `env:"EINMAL_ALERT_PROJECT" default:"alerts" placeholder:"PROJECT" help:"Project of alerts without that label, or where it is no name of a project."`
 }
 
 // validate says which setting is wrong. A desk that can't be called at all would leave every mirror unknown.
@@ -52,5 +56,11 @@ func (c Config) validate() error {
 			return fmt.Errorf("EINMAL_PROVIDER_URL %q is not http://HOST or https://HOST, with a path at most", c.ProviderURL)
 		}
 	}
-	return c.Settings.Validate()
+	if err := c.Settings.Validate(); err != nil {
+		return err
+	}
+	if !name.MatchString(c.AlertProject) {
+		return fmt.Errorf("EINMAL_ALERT_PROJECT %q is no project: it must be 1 to 63 of a-z, 0-9 and -, beginning and ending with a letter or digit", c.AlertProject)
+	}
+	return nil
 }

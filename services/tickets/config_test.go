@@ -43,3 +43,12 @@ func TestNewRefusesADeskThatCannotBeCalled(t *testing.T) {
 		}
 	}
 }
+
+func TestNewRefusesAProjectThatIsNone(t *testing.T) {
+	config := defaults()
+	config.AlertProject = "Alerts"
+	_, err := tickets.New(config, tickets.Deps{DB: dbtest.Open(t, database.SQLite), Log: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "EINMAL_ALERT_PROJECT") {
+		t.Errorf("error %v", err)
+	}
+}

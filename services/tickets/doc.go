@@ -9,6 +9,7 @@
 //	command.go   the commands: defaults, rules about their members; what is fingerprinted
 //	execute.go   a command inside its claim's transaction: domain rows, answer and the mirror that follows; no network
 //	ticket.go    what a ticket is, and its resource; comment.go and status.go likewise; pure
+//	hook.go      what Alertmanager calls: the key of each alert is made here; alert.go is what an alert is
 //	provider.go  one call to the desk
 //	evidence.go  what its answer, or the lack of one, shows; pure
 //	settle.go    how a mirror ended: at the ticket, and as the final answer of its operation

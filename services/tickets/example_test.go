@@ -57,6 +57,7 @@ func serve() (url string, stop func()) {
 		Settings: catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour},
 		// No desk: tickets are not mirrored.
 		ReconcileEvery: 2 * time.Second,
+		AlertProject:   "alerts",
 	}, tickets.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
 	exitOn(err)
 	exitOn(service.Listen(ctx))

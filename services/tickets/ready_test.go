@@ -105,6 +105,7 @@ func TestADatabaseThatIsAway(t *testing.T) {
 			t.Errorf("%s: %s", k, a)
 		}
 	}
+	expect(t, "an alert", s.notify(t, group(fires("During"), fires("DuringToo"))), 503, problem.StoreUnavailable)
 	for _, path := range []string{"/v1/tickets", "/v1/tickets/tkt_1", "/v1/operations", "/v1/operations/op_1"} {
 		p := expect(t, path, s.agent().Send(t, "GET", path, ""), 503, problem.StoreUnavailable)
 		if p.Effect != problem.EffectNone {
@@ -122,5 +123,6 @@ func TestADatabaseThatIsAway(t *testing.T) {
 	if a := create(t, s.agent(), key("during"), body); a.Outcome() != "executed" {
 		t.Errorf("during: %s", a)
 	}
+	s.notified(t, "an alert", group(fires("During"), fires("DuringToo")), receipt{Alerts: 2, Created: 2})
 	s.healthy(t)
 }

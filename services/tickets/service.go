@@ -119,6 +119,8 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	e.GET("/v1/tickets/:id", a.getTicket, read)
 	e.GET("/v1/tickets/:id/comments", a.listComments, read)
 	e.GET("/v1/tickets/:id/comments/:comment_id", a.getComment, read)
+	hook := alertmanager{a.commands, config.AlertProjectLabel, config.AlertProject, newAlertCounts(s.server.Registry()), deps.Log}
+	e.POST("/v1/hooks/alertmanager", hook.notify, server.Require(server.Writers...))
 	e.GET("/v1/reviews", effects.ListReviews, read)
 	e.GET("/v1/reviews/:id", effects.GetReview, read)
 
