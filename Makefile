@@ -26,7 +26,7 @@ test: test/tools ## Run all tests with the race detector, on SQLite and on Postg
 	go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: test/tools
-test/tools: ## Fetch what the tests need beside Go: a PostgreSQL server, strace, gcc
+test/tools: ## Fetch what the tests need beside Go: a PostgreSQL server, Alertmanager, strace, gcc
 	@.ci/tools
 
 .PHONY: verify

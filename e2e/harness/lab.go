@@ -32,11 +32,12 @@ type Lab struct {
 	dir    string
 	inside bool // another laboratory, whose server it uses
 
-	mu        sync.Mutex
-	databases []*Database
-	services  []*Service
-	servers   []*pgserver.Server // beside the first
-	serial    int
+	mu            sync.Mutex
+	databases     []*Database
+	services      []*Service
+	alertmanagers []*Alertmanager
+	servers       []*pgserver.Server // beside the first
+	serial        int
 }
 
 // New opens a laboratory. The caller closes it.
@@ -100,11 +101,14 @@ func (l *Lab) Close() error {
 // clear ends every process and removes every database.
 func (l *Lab) clear() error {
 	l.mu.Lock()
-	services, databases, servers := l.services, l.databases, l.servers
-	l.services, l.databases, l.servers = nil, nil, nil
+	services, alertmanagers, databases, servers := l.services, l.alertmanagers, l.databases, l.servers
+	l.services, l.alertmanagers, l.databases, l.servers = nil, nil, nil, nil
 	l.mu.Unlock()
 
 	var errs []error
+	for _, a := range alertmanagers {
+		errs = append(errs, a.Kill())
+	}
 	for _, s := range services {
 		errs = append(errs, s.Kill())
 	}

@@ -1,5 +1,7 @@
 package scenarios
 
+import "encoding/json"
+
 // New makes a scenario for tests of Play.
 func New(injects bool, run func(s *Stage) (effects int)) Scenario {
 	return Scenario{Name: "made_for_a_test", Injects: injects, run: run}
@@ -22,3 +24,16 @@ func (p *Part) Desk() *Desk { return p.desk }
 
 // DatabasePath is the file of the stage's database.
 func (s *Stage) DatabasePath() string { return s.db.Path }
+
+// Recorded is a scenario that hands over what its Alertmanagers have sent, as JSON.
+func Recorded(scenario Scenario, write func(text []byte)) Scenario {
+	run := scenario.run
+	scenario.run = func(s *Stage) int {
+		effects := run(s)
+		text, err := json.MarshalIndent(s.monitoring.recording(), "", "  ")
+		s.must(err)
+		write(append(text, '\n'))
+		return effects
+	}
+	return scenario
+}

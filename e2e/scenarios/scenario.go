@@ -64,6 +64,10 @@ func All() []Scenario {
 		callerHangsUp,
 		frozenClaimant,
 
+		alertmanagerRepeats,
+		alertmanagerPair,
+		alertResolvesAndReturns,
+
 		killedAfterClaim,
 		killedAfterEffect,
 		deskTimesOutUnknown,

@@ -20,15 +20,17 @@ import (
 // Stage is what a scenario plays on. A method that finds something not as it must be ends the scenario, so all but Do, Create and Insist are for
 // the scenario's own goroutine only.
 type Stage struct {
-	ctx  context.Context
-	lab  *harness.Lab
-	db   *harness.Database
-	rand *rand.Rand
+	ctx      context.Context
+	scenario string // its name
+	lab      *harness.Lab
+	db       *harness.Database
+	rand     *rand.Rand
 
 	impossible bool   // Scenario.Impossible
 	part       string // what is being played, for messages; empty: the whole
 	keys       int
-	desk       *Desk // nil until there is one
+	desk       *Desk       // nil until there is one
+	monitoring *Monitoring // nil until there is one
 	mirrors    []*Mirror
 	services   []*harness.Service
 	counters   []interface{ Fired() int } // the proxies, which count their own faults
@@ -46,7 +48,7 @@ func newStage(ctx context.Context, lab *harness.Lab, name string, seed uint64) (
 	}
 	hash := fnv.New64()
 	hash.Write([]byte(name)) // so that a scenario draws the same with and without the others
-	return &Stage{ctx: ctx, lab: lab, db: db, rand: rand.New(rand.NewPCG(seed, hash.Sum64()))}, nil
+	return &Stage{ctx: ctx, scenario: name, lab: lab, db: db, rand: rand.New(rand.NewPCG(seed, hash.Sum64()))}, nil
 }
 
 // Failf ends the scenario.
