@@ -64,10 +64,16 @@ func All() []Scenario {
 		callerHangsUp,
 		frozenClaimant,
 
+		commentRetriedOnce,
+		statusIsAState,
+		closedStaysClosed,
+		sameEventTwoProjects,
+		uniquenessOutlivesTheKey,
 		alertmanagerRepeats,
 		alertmanagerPair,
 		alertResolvesAndReturns,
 
+		mirrorFollowsCreation,
 		killedAfterClaim,
 		killedAfterEffect,
 		deskTimesOutUnknown,
