@@ -65,6 +65,12 @@ verify/mutants: test/tools ## Break the code on purpose, one patch at a time: ea
 lint: ## golangci-lint with .golangci.yml (the first run builds it)
 	go run $(GOLANGCI) run ./...
 
+SOAK := 10m
+
+.PHONY: soak
+soak: test/tools ## Two real Alertmanagers, 200 alerts that come and go, a service killed every 20 s (SOAK=10m)
+	go run ./e2e/soak -duration $(SOAK)
+
 .PHONY: bench
 bench: ## Compare a ticket with a bare insert on both databases, write bench/results.json
 	cd bench && go run .
