@@ -24,9 +24,6 @@ const (
 	// notificationBudget is how long one notification is worked on. It is below what the connection allows, and what is done by then stays done: sent
 	// again, as Alertmanager does after a 5xx, the notification gets further.
 	notificationBudget = 30 * time.Second
-
-	// maxTold bounds how many rejected alerts an answer lists. A person reads it, if anybody.
-	maxTold = 100
 )
 
 // alertmanager takes the notifications of Prometheus Alertmanager. For each alert in them it makes the key by itself, so that an alert has one
@@ -67,20 +64,19 @@ func (h alertmanager) notify(c echo.Context) error {
 	if r.failure != nil {
 		return r.failure
 	}
-	r.Rejected = r.Rejected[:min(len(r.Rejected), maxTold)]
 	return idemhttp.WriteResource(c, r)
 }
 
 // report writes to the log what the answer does not tell anybody, without anything that the body says.
 func (h alertmanager) report(c echo.Context, r receipt) {
-	if len(r.Rejected) == 0 && r.Truncated == 0 && r.deferred == 0 && r.failure == nil {
+	if r.rejected == 0 && r.Truncated == 0 && r.deferred == 0 && r.failure == nil {
 		return
 	}
 	attrs := []slog.Attr{
 		slog.String("service", Name), slog.String("request_id", server.RequestID(c)), slog.Int("alerts", r.Alerts),
-		slog.Int("rejected", len(r.Rejected)), slog.Int64("truncated", r.Truncated), slog.Int("deferred", r.deferred),
+		slog.Int("rejected", r.rejected), slog.Int64("truncated", r.Truncated), slog.Int("deferred", r.deferred),
 	}
-	if len(r.Rejected) > 0 {
+	if r.rejected > 0 {
 		attrs = append(attrs, slog.String("first", r.Rejected[0].Pointer+" "+r.Rejected[0].Detail))
 	}
 	if r.failure != nil {
@@ -108,7 +104,7 @@ func newAlertCounts(registry *prometheus.Registry) alertCounts {
 func (a alertCounts) add(r receipt) {
 	for outcome, n := range map[string]int64{
 		"created": int64(r.Created), "existing": int64(r.Existing), "resolved": int64(r.Resolved), "repeated": int64(r.Repeated),
-		"rejected": int64(len(r.Rejected)), "truncated": r.Truncated, "deferred": int64(r.deferred),
+		"rejected": int64(r.rejected), "truncated": r.Truncated, "deferred": int64(r.deferred),
 	} {
 		a.total.WithLabelValues(outcome).Add(float64(n))
 	}

@@ -144,6 +144,12 @@ func TestAnAlertThatIsNone(t *testing.T) {
 				}
 			}
 			s.notified(t, "one without alerts", group(), receipt{})
+
+			const many = 100_000
+			got := s.notified(t, "many", `{"version":"4","alerts":[`+strings.Repeat("1,", many-1)+`1]}`, receipt{Alerts: many})
+			if len(got.Rejected) != 100 {
+				t.Errorf("%d are told of", len(got.Rejected))
+			}
 		})
 
 		t.Run("and what Alertmanager has left out is counted", func(t *testing.T) {
@@ -153,7 +159,7 @@ func TestAnAlertThatIsNone(t *testing.T) {
 		t.Run("which shows in the metrics, and in a log without what the body says", func(t *testing.T) {
 			metrics := s.metrics(t)
 			for _, line := range []string{
-				`einmal_alerts_total{outcome="created",service="tickets"} 25`, `einmal_alerts_total{outcome="rejected",service="tickets"} 67`,
+				`einmal_alerts_total{outcome="created",service="tickets"} 25`, `einmal_alerts_total{outcome="rejected",service="tickets"} 100067`,
 				`einmal_alerts_total{outcome="repeated",service="tickets"} 28`, `einmal_alerts_total{outcome="truncated",service="tickets"} 7`,
 				`einmal_alerts_total{outcome="deferred",service="tickets"} 0`, `einmal_alerts_total{outcome="resolved",service="tickets"} 0`,
 			} {
