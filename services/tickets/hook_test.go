@@ -335,7 +335,7 @@ func TestANotificationInABusyDatabase(t *testing.T) {
 		dbURL := dbtest.URL(t, kind)
 		s := startOn(t, dbtest.Connect(t, dbURL, database.Options{LockTimeout: 50 * time.Millisecond}))
 		holder := dbtest.Connect(t, dbURL, database.Options{})
-		body := group(fires("One"), fires("Two"), fires("One").resolved())
+		body := group(fires("Two"), fires("One"), fires("One").resolved())
 		s.notified(t, "one alone", group(fires("One")), receipt{Alerts: 1, Created: 1})
 		err := holder.InTx(t.Context(), func(tx database.Tx) error {
 			if err := lockTickets(tx, kind); err != nil {
