@@ -52,7 +52,7 @@ func (s *soak) judge(ctx context.Context, agents *agents, flapping *flapping) er
 	if err := s.service.Terminate(); err != nil {
 		return err
 	}
-	told, taken, notifications, refused := events{}, events{}, 0, 0
+	told, taken, notifications, later, unanswered := events{}, events{}, 0, 0, 0
 	for _, receiver := range s.receivers {
 		if err := receiver.Close(); err != nil {
 			return err
@@ -60,10 +60,15 @@ func (s *soak) judge(ctx context.Context, agents *agents, flapping *flapping) er
 		for _, n := range receiver.Notifications() {
 			notifications++
 			err := told.add(n)
-			if n.Status == http.StatusOK {
+			switch n.Status {
+			case http.StatusOK:
 				err = errors.Join(err, taken.add(n))
-			} else {
-				refused++
+			case http.StatusServiceUnavailable:
+				later++
+			case 0:
+				unanswered++
+			default:
+				err = errors.Join(err, fmt.Errorf("a notification was answered %d", n.Status))
 			}
 			if err != nil {
 				return err
@@ -74,7 +79,7 @@ func (s *soak) judge(ctx context.Context, agents *agents, flapping *flapping) er
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d notifications of 2 Alertmanagers, %d of them without an answer of 200; %d kills\n", notifications, refused, s.kills)
+	fmt.Printf("%d notifications of 2 Alertmanagers, %d of them without an answer, %d answered 503; %d kills\n", notifications, unanswered, later, s.kills)
 	fmt.Printf("%d times an alert began; %d (fingerprint, startsAt) were told of, %d of them in notifications that were taken\n", flapping.begun, len(told), len(taken))
 	fmt.Printf("%d tickets: %d resolved, %d open; %d alerts fire\n", c.tickets, c.resolved, c.open, flapping.firing())
 	fmt.Printf("%d operations of alerts, %d repeats that were replayed; %d comments on %d tickets\n", c.operations, c.replayed, c.comments, agents.done())
