@@ -10,7 +10,7 @@ import (
 )
 
 // reminder is how often an Alertmanager looks at a group and reminds of it. In earnest it is minutes and hours.
-const reminder = 500 * time.Millisecond
+const reminder = 200 * time.Millisecond
 
 // Monitoring tells services of alerts: real Alertmanagers do or, on a machine without the program, what real ones have sent in this very scenario
 // is sent again (replay.go).
