@@ -4,72 +4,100 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/einmal/einmal/e2e/report"
-	"github.com/einmal/einmal/e2e/scenarios"
 )
 
-// progress tells a person where a run is, in a line for each scenario: on a terminal from its beginning on, with the time that it takes, elsewhere when
-// it has ended. Colours are for terminals only, and not where NO_COLOR is set (https://no-color.org).
+// progress tells a person where a run is, in a line for each scenario that has ended. On a terminal the last line shows those that are being played, and
+// the time. Colours are for terminals only, and not where NO_COLOR is set (https://no-color.org).
 type progress struct {
-	w        io.Writer
 	terminal bool
 	colours  bool
-	stop     func() // ends the line that is being written over
+	began    time.Time
+	quit     func() // ends the last line; does nothing where there is none
+
+	mu      sync.Mutex
+	w       io.Writer
+	running []string
+	ended   int
+	all     int
 }
 
 const (
 	// logLines is how much of the services' logs is shown for a failed scenario: the last requests.
 	logLines = 20
 
-	// tick is how often the line of the scenario that runs is written over: often enough to look alive.
+	// tick is how often the last line is written over: often enough to look alive.
 	tick = 100 * time.Millisecond
 
 	wipe = "\r\x1b[K" // back to the beginning of the line, which is emptied
+
+	// lineLength is what every terminal shows in one line. A longer one could not be wiped.
+	lineLength = 79
 )
 
 func newProgress(w io.Writer, opts Options) *progress {
 	if opts.JSON {
-		return &progress{w: io.Discard, stop: func() {}}
+		return &progress{w: io.Discard, quit: func() {}}
 	}
-	p := &progress{w: w, terminal: isTerminal(w), stop: func() {}}
+	p := &progress{w: w, terminal: isTerminal(w), began: time.Now(), quit: func() {}}
 	p.colours = p.terminal && os.Getenv("NO_COLOR") == ""
 	fmt.Fprintf(w, "Failure scenarios on %s, seed %d\n", databaseName(opts.Database), opts.Seed)
 	return p
 }
 
-func (p *progress) begin(s scenarios.Scenario, i, n int) {
+// expect says how many scenarios there will be, and begins to show them.
+func (p *progress) expect(all int) {
+	p.all = all
 	if !p.terminal {
 		return
 	}
-	began, quit, ended := time.Now(), make(chan struct{}), make(chan struct{})
-	p.stop = func() {
+	quit, ended := make(chan struct{}), make(chan struct{})
+	p.quit = func() {
 		close(quit)
 		<-ended
-		p.stop = func() {}
+		fmt.Fprint(p.w, wipe)
 	}
 	go func() {
 		defer close(ended)
 		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
 		for {
-			fmt.Fprintf(p.w, "%s· %-38s %5.1f s  %d of %d", wipe, s.Name, time.Since(began).Seconds(), i+1, n)
 			select {
 			case <-quit:
-				fmt.Fprint(p.w, wipe)
 				return
 			case <-ticker.C:
+				p.mu.Lock()
+				p.show()
+				p.mu.Unlock()
 			}
 		}
 	}()
 }
 
+// close takes the last line away.
+func (p *progress) close() { p.quit() }
+
+// begin tells of a scenario that begins.
+func (p *progress) begin(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = append(p.running, name)
+	p.show()
+}
+
+// end tells what became of one.
 func (p *progress) end(r Result, log string) {
-	p.stop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = slices.DeleteFunc(p.running, func(name string) bool { return name == r.Name })
+	p.ended++
 	if p.terminal {
-		fmt.Fprintf(p.w, "%s %-38s %5.1f s\n", p.sign(r.verdict()), r.Name, r.Seconds)
+		fmt.Fprintf(p.w, "%s%s %-38s %5.1f s\n", wipe, p.sign(r.verdict()), r.Name, r.Seconds)
 	} else {
 		fmt.Fprintf(p.w, "%s %s (%.1f s)\n", r.shown(), r.Name, r.Seconds)
 	}
@@ -81,6 +109,15 @@ func (p *progress) end(r Result, log string) {
 	for _, line := range lines[max(0, len(lines)-logLines):] {
 		fmt.Fprintf(p.w, "    | %s\n", line)
 	}
+}
+
+// show writes the last line.
+func (p *progress) show() {
+	if !p.terminal {
+		return
+	}
+	line := fmt.Sprintf("· %d of %d, %.1f s: %s", p.ended, p.all, time.Since(p.began).Seconds(), strings.Join(p.running, ", "))
+	fmt.Fprint(p.w, wipe+line[:min(len(line), lineLength)])
 }
 
 // sign is a verdict in one character.

@@ -45,7 +45,8 @@ func (r Results) Err() error {
 	return nil
 }
 
-func (r *Results) add(s scenarios.Scenario, o scenarios.Outcome) Result {
+// newResult is the result of a scenario that has had an outcome.
+func newResult(s scenarios.Scenario, o scenarios.Outcome) Result {
 	result := Result{
 		Name:     s.Name,
 		Passed:   o.Err == nil && o.Skipped == "",
@@ -56,16 +57,23 @@ func (r *Results) add(s scenarios.Scenario, o scenarios.Outcome) Result {
 	}
 	switch {
 	case o.Err != nil:
-		r.Failed++
 		result.Detail = o.Err.Error()
 	case o.Skipped != "":
-		r.Skipped++
 		result.Detail, result.skipped = "skipped: "+o.Skipped, true
+	}
+	return result
+}
+
+func (r *Results) add(result Result) {
+	switch result.verdict() {
+	case report.Failed:
+		r.Failed++
+	case report.Skipped:
+		r.Skipped++
 	default:
 		r.Passed++
 	}
 	r.Scenarios = append(r.Scenarios, result)
-	return result
 }
 
 func (r Results) writeJSON(w io.Writer) error {

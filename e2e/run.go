@@ -20,12 +20,17 @@ type Options struct {
 	Database string   // "sqlite", "postgres" or a URL; see harness.Options
 	JSON     bool     // results as JSON, without progress
 	Seed     uint64   // what scenarios draw at random follows from it
+	AtOnce   int      // how many are played at the same time; 0 means AtOnce
 	Binary   string   // the einmal binary under test; empty means the one that is running
 	Report   string   // file for the report; empty means none
 	Version  string   // of that binary, for the report
 }
 
-// Run runs the scenarios one after another, each against processes and a database of its own, and writes progress and results to w. The error
+// AtOnce is how many scenarios are played at the same time, whatever the number of processors: most of their time they wait, for leases to
+// end and for answers that do not come. More of them would be what they take for a desk that says nothing.
+const AtOnce = 3
+
+// Run runs the scenarios, each against processes and a database of its own, and writes progress and results to w. The error
 // says that the laboratory could not be used; whether every scenario passed is Results.Err.
 func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
 	selected, err := choose(opts.Names)
@@ -34,6 +39,9 @@ func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
 	}
 	if opts.List {
 		return Results{}, list(w, selected)
+	}
+	if opts.AtOnce == 0 {
+		opts.AtOnce = AtOnce
 	}
 	if opts.Binary == "" {
 		if opts.Binary, err = os.Executable(); err != nil {
@@ -51,7 +59,8 @@ func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
 	if len(opts.Names) == 0 { // by name, they are skipped with the reason
 		selected = slices.DeleteFunc(selected, func(s scenarios.Scenario) bool { return s.Only != "" && s.Only != lab.Kind })
 	}
-	results := play(ctx, lab, selected, opts.Seed, newProgress(w, opts), report)
+	play := playing{lab: lab, seed: opts.Seed, progress: newProgress(w, opts), report: report}
+	results := play.all(ctx, selected, opts.AtOnce)
 	err = errors.Join(lab.Close(), report.write())
 	if opts.JSON {
 		return results, errors.Join(err, results.writeJSON(w))
@@ -61,24 +70,6 @@ func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
 		fmt.Fprintf(w, "The report is %s: open it in a browser.\n", opts.Report)
 	}
 	return results, err
-}
-
-func play(ctx context.Context, lab *harness.Lab, selected []scenarios.Scenario, seed uint64, progress *progress, report *reporter) Results {
-	results := Results{Scenarios: []Result{}} // [] in JSON, never null
-	for i, scenario := range selected {
-		progress.begin(scenario, i, len(selected))
-		outcome, told := report.play(ctx, scenario, lab, seed)
-		if ctx.Err() != nil { // it did not fail, it was ended
-			results.interrupted = len(selected) - i
-			results.Skipped += results.interrupted
-			progress.stop()
-			break
-		}
-		result := results.add(scenario, outcome)
-		told(result)
-		progress.end(result, outcome.Log)
-	}
-	return results
 }
 
 // choose returns the scenarios of these names, in their own order.

@@ -29,7 +29,7 @@ var binary string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(e2e.AtOnce)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(2)
 	}
@@ -48,10 +48,6 @@ func run(m *testing.M) int {
 	}
 	return m.Run()
 }
-
-// atOnce is how many scenarios are played at the same time, whatever the number of processors: most of their time they wait, for leases to
-// end and for answers that do not come. More of them would be what they take for a desk that says nothing.
-const atOnce = 3
 
 // TestScenarios plays what `einmal scenarios` plays, on both databases, and several at once: each has processes and a database of its own.
 func TestScenarios(t *testing.T) {
