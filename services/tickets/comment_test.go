@@ -172,7 +172,7 @@ func TestCommentsAtOnce(t *testing.T) {
 		for i := range callers {
 			for range attempts {
 				all.Go(func() {
-					if a := s.comment(t, id, fmt.Sprint("c", i), fmt.Sprint(i)); a.Status != 201 {
+					if a := insist(func() servertest.Answer { return s.comment(t, id, fmt.Sprint("c", i), fmt.Sprint(i)) }); a.Status != 201 {
 						t.Errorf("%s", a)
 					}
 				})
