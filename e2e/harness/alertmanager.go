@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/einmal/einmal/e2e/record"
 	"github.com/einmal/einmal/pkg/child"
 )
 
@@ -91,7 +92,8 @@ func (a *Alertmanager) Start(ctx context.Context) error {
 	if a.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 		return err
 	}
-	if err := a.awaitReady(ctx); err != nil {
+	record.From(ctx).Place(record.Place{Address: a.address, Kind: record.Process, Name: "Alertmanager"})
+	if err := a.awaitReady(record.Into(ctx, nil)); err != nil { // that it is ready matters, not each time that we asked
 		return errors.Join(fmt.Errorf("start alertmanager: %w\n%s", err, a.Log()), a.Kill())
 	}
 	return nil
@@ -105,13 +107,18 @@ type Alert struct {
 	EndsAt      time.Time         `json:"endsAt,omitzero"` // past: it is resolved
 }
 
+// Address is where its API is, which is its name in a recording.
+func (a *Alertmanager) Address() string { return a.address }
+
 // Tell tells the process of alerts, as Prometheus does again and again.
 func (a *Alertmanager) Tell(ctx context.Context, alerts ...Alert) error {
 	body, err := json.Marshal(alerts)
 	if err != nil {
 		return fmt.Errorf("tell alertmanager: %w", err)
 	}
-	answer := Do(ctx, Call{Base: "http://" + a.address, Method: http.MethodPost, Path: "/api/v2/alerts", Body: string(body)})
+	m := record.Message{From: "Prometheus", To: a.address, Method: http.MethodPost, Path: "/api/v2/alerts", Body: string(body), Sent: time.Now()}
+	answer := Do(record.Into(ctx, nil), Call{Base: "http://" + a.address, Method: m.Method, Path: m.Path, Body: m.Body})
+	record.From(ctx).Message(answered(m, answer))
 	if answer.Err != nil || answer.Status != http.StatusOK {
 		return fmt.Errorf("tell alertmanager: %v", answer)
 	}

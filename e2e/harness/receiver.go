@@ -2,12 +2,17 @@ package harness
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/einmal/einmal/e2e/record"
 )
 
 // Receiver stands where an Alertmanager sends its notifications: it keeps them, as they came, and passes them on. What was really sent is known
@@ -18,8 +23,10 @@ type Receiver struct {
 	target string
 	client *http.Client
 
-	mu   sync.Mutex
-	kept []Notification
+	mu     sync.Mutex
+	kept   []Notification
+	record *record.Log
+	from   string
 }
 
 // Notification is one request of an Alertmanager.
@@ -42,6 +49,13 @@ func NewReceiver(target string) (*Receiver, error) {
 	r.server = &http.Server{Handler: r}
 	go r.server.Serve(listener) //nolint:errcheck // it ends with ErrServerClosed, by Close
 	return r, nil
+}
+
+// Record lets the receiver note what passes it, as what its sender at an address sends to the target.
+func (r *Receiver) Record(log *record.Log, from string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record, r.from = log, from
 }
 
 // URL is where Alertmanager finds the receiver.
@@ -76,18 +90,32 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 
 // forward ends when the sender gives up.
 func (r *Receiver) forward(request *http.Request, body []byte) (status int, answer []byte) {
-	onward, err := http.NewRequestWithContext(request.Context(), request.Method, r.target+request.URL.RequestURI(), bytes.NewReader(body))
-	if err != nil {
+	r.mu.Lock()
+	log, from := r.record, r.from
+	r.mu.Unlock()
+	m := record.Message{
+		From: from, To: strings.TrimPrefix(r.target, "http://"), Method: request.Method, Path: request.URL.RequestURI(), Body: string(body), Sent: time.Now(),
+	}
+	ctx := httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+		GotConn: func(got httptrace.GotConnInfo) { m.Conn = got.Conn.LocalAddr().String() },
+	})
+	a := r.send(ctx, request, body)
+	log.Message(answered(m, a))
+	if a.Err != nil {
 		return 0, nil
+	}
+	return a.Status, a.Body
+}
+
+func (r *Receiver) send(ctx context.Context, request *http.Request, body []byte) Answer {
+	onward, err := http.NewRequestWithContext(ctx, request.Method, r.target+request.URL.RequestURI(), bytes.NewReader(body))
+	if err != nil {
+		return Answer{Err: err}
 	}
 	onward.Header = request.Header.Clone()
 	response, err := r.client.Do(onward)
 	if err != nil {
-		return 0, nil
+		return Answer{Err: err}
 	}
-	defer response.Body.Close()
-	if answer, err = io.ReadAll(response.Body); err != nil {
-		return 0, nil
-	}
-	return response.StatusCode, answer
+	return read(response)
 }

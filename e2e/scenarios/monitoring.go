@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/e2e/record"
 )
 
 // reminder is how often an Alertmanager looks at a group and reminds of it. In earnest it is minutes and hours.
@@ -52,6 +53,7 @@ func (s *Stage) Monitoring(groupBy string, targets ...string) *Monitoring {
 			continue
 		}
 		s.must(err)
+		receiver.Record(record.From(s.ctx), started.Address())
 		if first == nil {
 			first = started
 		}
