@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -47,13 +48,6 @@ const alertmanagerConfig = `{"route": {"receiver": "einmal", "group_by": [%q], "
 // Alertmanager starts one and waits until it takes alerts. The error is ErrNoAlertmanager where there is none to start.
 func (l *Lab) Alertmanager(ctx context.Context, settings AlertmanagerSettings) (*Alertmanager, error) {
 	a := &Alertmanager{settings: settings, lab: l, dir: l.path("alertmanager")}
-	var err error
-	if a.address, err = freeAddress(); err != nil {
-		return nil, err
-	}
-	if a.cluster, err = freeAddress(); err != nil {
-		return nil, err
-	}
 	if err := os.Mkdir(a.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start alertmanager: %w", err)
 	}
@@ -61,7 +55,19 @@ func (l *Lab) Alertmanager(ctx context.Context, settings AlertmanagerSettings) (
 	if err := os.WriteFile(filepath.Join(a.dir, "config.yml"), []byte(config), 0o600); err != nil {
 		return nil, fmt.Errorf("start alertmanager: %w", err)
 	}
-	if err := a.Start(ctx); err != nil {
+	var err error
+	for range portAttempts {
+		if a.address, err = freeAddress(); err != nil {
+			return nil, err
+		}
+		if a.cluster, err = freeAddress(); err != nil {
+			return nil, err
+		}
+		if err = a.Start(ctx); err == nil || !strings.Contains(err.Error(), "address already in use") {
+			break
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	l.mu.Lock()
