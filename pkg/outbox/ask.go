@@ -49,6 +49,8 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 		return isRefused(e)
 	case Accepted:
 		return goesOn(e, ev, now.Add(t.AskEvery))
+	case Different:
+		return toPerson(e)
 	case Closed:
 		if kind == shut {
 			return t.afterClosing(e, now)

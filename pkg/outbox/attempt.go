@@ -29,10 +29,14 @@ type Attempt struct {
 	Reference   string
 }
 
-// outcome is what clients are told of a send: that its refusal is kept under the effect key is between us and the target.
+// outcome is what clients are told of a send: that its refusal is kept under the effect key is between us and the target, and what
+// is not what was asked for has no outcome yet.
 func (a Attempt) outcome() string {
-	if a.Outcome == Verdict {
+	switch a.Outcome {
+	case Verdict:
 		return string(Refused)
+	case Different:
+		return string(Ambiguous)
 	}
 	return string(a.Outcome)
 }

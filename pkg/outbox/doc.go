@@ -10,6 +10,8 @@
 //	evidence.go   what a call has shown; attempt.go the call
 //	rows.go       one function for each step of the protocol's table: a compare-and-set statement
 //	take.go       what comes before a call: a take, committed, and a clock that has not run out
+//	learn.go      a reference, committed before the call that moves something
+//	failure.go    what a call over HTTP shows that got no answer
 //	send.go       take to send, one call, what follows from it
 //	ask.go        take to ask, close or look up, what follows from it
 //	settle.go     the step that follows → effect row, operation and domain row, once

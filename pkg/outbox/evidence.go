@@ -25,6 +25,10 @@ const (
 	// Accepted: it goes on at the target, which must be asked how it ends.
 	Accepted Finding = "accepted"
 
+	// Different: it shows that something happened, and that it is not what was asked for: another amount, another artifact. Only a
+	// person can say what that means.
+	Different Finding = "different"
+
 	// Closed: from now on no earlier send can take effect, and none has. Only from Close.
 	Closed Finding = "closed"
 

@@ -65,6 +65,12 @@ func accepted(tx database.Tx, e Effect, reference string, next time.Time) (bool,
 	}))
 }
 
+// learned notes what the target calls that which a send is about to move, while whoever sends still holds the effect. Otherwise it
+// must make no further call: somebody else may have learned another name, and would move that too.
+func learned(tx database.Tx, e Effect, reference string) (bool, error) {
+	return change(tx, e, tx.Where("state = ? AND (reference = '' OR reference = ?)", idempotency.Running, reference), map[string]any{"reference": reference})
+}
+
 // happened ends an effect by positive evidence: from anywhere, whatever the fence.
 func happened(tx database.Tx, e Effect, reference string) (bool, error) {
 	return changeAnyFence(tx, e, ended(idempotency.Succeeded, map[string]any{"reference": keepFirst(reference)}))

@@ -89,6 +89,14 @@ func TestTable(t *testing.T) {
 			both(to(isRunning), func(r *row) { r.accepted, r.reference, r.asks = true, true, 0 }),
 		},
 		{
+			"reference learned", func(tx database.Tx, e Effect) (bool, error) { return learned(tx, e, "D-1") },
+			false, func(r row) bool { return r.state == isRunning }, named,
+		},
+		{
+			"reference learned, another than is known", func(tx database.Tx, e Effect) (bool, error) { return learned(tx, e, "D-2") },
+			false, func(r row) bool { return r.state == isRunning && !r.reference }, named,
+		},
+		{
 			"happened", func(tx database.Tx, e Effect) (bool, error) { return happened(tx, e, "D-1") },
 			true, open, both(end(isSucceeded), named),
 		},

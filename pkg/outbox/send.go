@@ -35,6 +35,8 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 		return isRefused(e)
 	case Accepted:
 		return goesOn(e, ev, now.Add(t.AskEvery))
+	case Different:
+		return toPerson(e)
 	case Refused:
 		if e.onlyDoubt() {
 			return step{to: idempotency.Failed, reason: ByRefusal, change: func(tx database.Tx) (bool, error) { return refused(tx, e) }}

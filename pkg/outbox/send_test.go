@@ -36,6 +36,7 @@ func TestWhatFollowsFromASend(t *testing.T) {
 		{"key", keyed, NotSent, 1, "unknown later"},
 		{"key", keyed, Ambiguous, 3, "unknown later"},
 		{"key", keyed, Accepted, 3, "running later"},
+		{"key", keyed, Different, 3, "unknown for a person"},
 		{"key without look-up", keyedOnly, Ambiguous, 3, "unknown later"},
 		{"key without look-up", keyedOnly, Refused, 1, "queued later"},
 		{"key without look-up", keyedOnly, NotSent, 1, "queued later"},

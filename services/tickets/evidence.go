@@ -1,9 +1,7 @@
 package tickets
 
 import (
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -109,23 +107,4 @@ func (r reply) afterClose() outbox.Evidence {
 // unreadable is the evidence of an answer that is none to what was asked.
 func (r reply) unreadable(call string) outbox.Evidence {
 	return outbox.Evidence{Finding: outbox.Ambiguous, Says: fmt.Sprintf("the %s was answered %d", call, r.status), RetryAfter: r.retryAfter}
-}
-
-// failed is the evidence of a send without a whole answer. Only a connection that was never made proves that nothing was sent.
-func failed(err error) outbox.Evidence {
-	var op *net.OpError
-	if errors.As(err, &op) && op.Op == "dial" {
-		return outbox.Evidence{Finding: outbox.NotSent, Says: "no connection to the desk"}
-	}
-	return unanswered(err)
-}
-
-// unanswered is the evidence of a call without a whole answer: none.
-func unanswered(err error) outbox.Evidence {
-	says := "the connection was lost before the answer was complete"
-	var timeout interface{ Timeout() bool }
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		says = "no answer in time"
-	}
-	return outbox.Evidence{Finding: outbox.Ambiguous, Says: says}
 }

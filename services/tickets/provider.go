@@ -79,7 +79,7 @@ func newProvider(config Config) provider {
 func (p provider) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	r, err := p.call(ctx, http.MethodPost, "/desk/v1/tickets", p.token, e, e.Command)
 	if err != nil {
-		return failed(err)
+		return outbox.FailedSend(err)
 	}
 	return r.afterSend()
 }
@@ -88,7 +88,7 @@ func (p provider) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 func (p provider) Lookup(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	r, err := p.call(ctx, http.MethodGet, "/desk/v1/tickets?effect_key="+url.QueryEscape(e.EffectKey), p.readToken, e, nil)
 	if err != nil {
-		return unanswered(err)
+		return outbox.FailedAsk(err)
 	}
 	return r.afterLookup()
 }
@@ -98,7 +98,7 @@ func (p provider) Close(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	body := []byte(`{"floor":` + strconv.FormatInt(e.Fence, 10) + `}`)
 	r, err := p.call(ctx, http.MethodPost, "/desk/v1/effects/"+url.PathEscape(e.EffectKey)+"/close", p.token, e, body)
 	if err != nil {
-		return unanswered(err)
+		return outbox.FailedAsk(err)
 	}
 	return r.afterClose()
 }
