@@ -4,6 +4,7 @@
 //
 //	{postgres,sqlite}/shared/NNNN_name.sql      operations, events
 //	{postgres,sqlite}/tickets/NNNN_name.sql     tickets
+//	{postgres,sqlite}/payments/NNNN_name.sql    orders, payments, refunds
 //
 // Two trees meet in one database because a claim commits together with the domain rows. Each keeps its own version
 // table, schema_shared and schema_<service>, so that neither has to know the other's numbers.

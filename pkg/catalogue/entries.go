@@ -6,6 +6,11 @@ const (
 	TicketComment      = "ticket.comment"
 	TicketSetStatus    = "ticket.set_status"
 	TicketMirror       = "ticket.mirror"
+	OrderPut           = "order.put"
+	PaymentCreate      = "payment.create"
+	PaymentCapture     = "payment.capture"
+	PaymentCancel      = "payment.cancel"
+	RefundCreate       = "refund.create"
 	OperationCancel    = "operation.cancel"
 	OperationReconcile = "operation.reconcile"
 	ReviewResolve      = "review.resolve"
@@ -57,6 +62,32 @@ var entries = []Entry{
 		Escalation:         "an operator of the account",
 		Approval:           "never",
 	},
+	{
+		Type:            OrderPut,
+		Owner:           "payments",
+		Target:          "none",
+		Risk:            Repeatable,
+		Effects:         []string{},
+		DuplicationCost: "nothing: the order says the same twice",
+		DownstreamKey:   KeyNone,
+		Proof:           "the order, committed in one transaction with its operation",
+		// Whoever is about to pay waits for it.
+		DeadlineSeconds:    300,
+		MaxAttempts:        10,
+		LongestWaitSeconds: 30,
+		RetryOn:            anyFailure,
+		Priority:           "normal",
+		Escalation:         "an operator of the account",
+		Approval:           "never",
+	},
+	money(PaymentCreate, "authorize", "a customer's money is held twice, and may be taken twice; a refund does not undo that it was gone",
+		"the provider's payment, from its answer, a look-up by reference, or a close", "the amount of the order"),
+	money(PaymentCapture, "capture", "a customer pays twice; a refund does not undo that it was gone",
+		"the provider's payment, which says how much was captured", "the amount that was authorized"),
+	money(PaymentCancel, "void", "nothing: what is void can't be made void again, but a hold that should have stayed is gone",
+		"the provider's payment, which is canceled", ""),
+	money(RefundCreate, "refund", "money is paid out twice, and nobody has to give it back",
+		"the provider's refund, from its answer or a look-up by effect key", "what was captured and not yet refunded"),
 	local(OperationCancel, "the cancelation asked for twice", "the state of the operation"),
 	local(OperationReconcile, "the target asked once more", "the attempts of the operation"),
 	local(ReviewResolve, "the same decision noted twice", "the review, with who resolved it and what was seen"),
@@ -70,6 +101,18 @@ func ofTicket(operation string, risk Risk, duplicationCost, proof string) Entry 
 		// As for the creation: what is said about an incident is worth an outage of the service.
 		DeadlineSeconds: 3600, MaxAttempts: 20, LongestWaitSeconds: 300, RetryOn: anyFailure,
 		Priority: "normal", Escalation: "an operator of the account", Approval: "never",
+	}
+}
+
+// money is an entry of a write that moves a customer's money, or the hold on it.
+func money(operation, effect, duplicationCost, proof, maxCost string) Entry {
+	return Entry{
+		Type: operation, Owner: "payments", Target: "psp", Risk: Irreversible, Effects: []string{effect}, DuplicationCost: duplicationCost,
+		DownstreamKey: KeySent, Proof: proof,
+		// An hour covers an outage of a provider; what is wanted after that should be wanted again by somebody. Twenty sends with
+		// pauses that double up to half a minute fill the first minutes of it, which is where most outages end.
+		DeadlineSeconds: 3600, MaxAttempts: 20, LongestWaitSeconds: 30, RetryOn: anyFailure,
+		MaxCost: maxCost, Priority: "normal", Escalation: "an operator of the account", Approval: "never",
 	}
 }
 

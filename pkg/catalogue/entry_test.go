@@ -70,4 +70,8 @@ func TestLookup(t *testing.T) {
 	if diff := cmp.Diff(append([]string{catalogue.TicketCreate, catalogue.TicketComment, catalogue.TicketSetStatus, catalogue.TicketMirror}, everyones...), types("tickets")); diff != "" {
 		t.Errorf("what tickets answers (-want +got)\n%s", diff)
 	}
+	money := []string{catalogue.OrderPut, catalogue.PaymentCreate, catalogue.PaymentCapture, catalogue.PaymentCancel, catalogue.RefundCreate}
+	if diff := cmp.Diff(append(money, everyones...), types("payments")); diff != "" {
+		t.Errorf("what payments answers (-want +got)\n%s", diff)
+	}
 }

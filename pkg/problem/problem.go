@@ -25,6 +25,7 @@ type Problem struct {
 	Retry             Retry       `json:"retry"`
 	RetryAfterSeconds int         `json:"retry_after_seconds,omitempty"`
 	NextAction        NextAction  `json:"next_action"`
+	Remaining         string      `json:"remaining,omitempty"` // of refund-exceeds-remaining: the most that can be refunded now
 	Errors            []Violation `json:"errors,omitempty"`
 }
 

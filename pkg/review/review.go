@@ -20,6 +20,7 @@ type Kind string
 const (
 	Unknown       Kind = "unknown"       // the effect may have happened
 	Contradiction Kind = "contradiction" // evidence against a final state
+	Unmatched     Kind = "unmatched"     // something at the target that no operation of ours has made
 )
 
 // due is how long an owner has before a review counts as late: a working day.

@@ -1,8 +1,11 @@
 package idemhttp
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -20,6 +23,23 @@ type Route struct {
 	Type    string         // of the operation, as in the catalogue
 	Command func() Command // a new command, with its defaults
 	Handler echo.HandlerFunc
+
+	// Complete adds to a decoded command what its body leaves to the resource in its path: the currency that an amount is in. It only
+	// reads what never changes. Its errors are *problem.Problem, or the store's. Nil: the body says it all.
+	Complete func(ctx context.Context, account string, param func(name string) string, command Command) error
+}
+
+// param reads the parameters of a concrete path that the route matches.
+func (r Route) param(path string) func(name string) string {
+	concrete := strings.Split(path, "/")
+	return func(name string) string {
+		i := slices.Index(strings.Split(r.Path, "/"), ":"+name)
+		if i < 0 {
+			return ""
+		}
+		value, _ := url.PathUnescape(concrete[i]) // decodePath has seen that it can be
+		return value
+	}
 }
 
 // matches reports whether a concrete path is one of the route's.
@@ -68,10 +88,11 @@ func Fingerprints(routes []Route, caller func(echo.Context) Caller) echo.Handler
 		var asked fingerprintCommand
 		d.command(body, &asked, "")
 		var command Command
+		var asks Route
 		path, ok := decodePath(asked.Path)
 		for _, route := range routes {
 			if ok && route.matches(asked.Method, asked.Path) {
-				command = route.Command()
+				command, asks = route.Command(), route
 			}
 		}
 		if command == nil {
@@ -83,6 +104,11 @@ func Fingerprints(routes []Route, caller func(echo.Context) Caller) echo.Handler
 		}
 		if err := d.problem(); err != nil {
 			return err
+		}
+		if asks.Complete != nil {
+			if err := asks.Complete(c.Request().Context(), caller(c).Account, asks.param(asked.Path), command); err != nil {
+				return inBody(err)
+			}
 		}
 		canonical, fingerprint, err := fingerprintOf(idempotency.Command{
 			Account: caller(c).Account, Method: asked.Method, Path: path, Body: command,
@@ -96,6 +122,20 @@ func Fingerprints(routes []Route, caller func(echo.Context) Caller) echo.Handler
 			Canonical   string                  `json:"canonical"`
 		}{fingerprint, fingerprint.Version(), string(canonical)})
 	}
+}
+
+// inBody moves the pointers of a problem to where the command stands in the body of a request for its fingerprint.
+func inBody(err error) error {
+	var p *problem.Problem
+	if !errors.As(err, &p) {
+		return err
+	}
+	moved := *p
+	moved.Errors = slices.Clone(p.Errors)
+	for i := range moved.Errors {
+		moved.Errors[i].Pointer = "/body" + moved.Errors[i].Pointer
+	}
+	return &moved
 }
 
 // decodePath is what a path in a request line means: Call.Request has it from URL.Path, which is decoded.
