@@ -23,6 +23,12 @@ type Config struct {
 	Token     string `env:"EINMAL_PROVIDER_TOKEN" default:"demo-provider" placeholder:"TOKEN" help:"Bearer token that may ask the targets for anything."`
 	ReadToken string `env:"EINMAL_PROVIDER_READ_TOKEN" default:"demo-provider-read" placeholder:"TOKEN" help:"Bearer token that may only look up."`
 
+	// Empty: no webhooks, unless POST /_webhooks asks for them.
+	PSPWebhookURL string `env:"EINMAL_PSP_WEBHOOK_URL" placeholder:"URL" help:"Where the payment provider sends its events, as in http://127.0.0.1:8082/v1/hooks/psp; empty: nowhere."`
+
+	// Published, like the tokens.
+	PSPWebhookSecret string `env:"EINMAL_PSP_WEBHOOK_SECRET" default:"whsec_demo" placeholder:"SECRET" help:"What the payment provider signs its events with."`
+
 	// Requests that hang or are delayed end at once; the others take milliseconds.
 	ShutdownGrace time.Duration `env:"EINMAL_SHUTDOWN_GRACE" default:"8s" help:"How long requests in progress may take to end when the process is told to leave."`
 

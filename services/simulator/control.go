@@ -21,6 +21,11 @@ func (s *Service) controlRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("DELETE /_faults", s.disarmFaults)
 	mux.HandleFunc("POST /_abilities", s.setAbilities)
 	mux.HandleFunc("GET /_abilities", s.listAbilities)
+	mux.HandleFunc("POST /_webhooks", s.setWebhook)
+	mux.HandleFunc("GET /_webhooks", s.list(func(read *gorm.DB) (any, error) {
+		events := []Event{}
+		return &events, read.Order("id").Find(&events).Error
+	}))
 	mux.HandleFunc("GET /_ledger", s.list(func(read *gorm.DB) (any, error) {
 		effects := []Effect{}
 		return &effects, read.Order("id").Find(&effects).Error
@@ -73,6 +78,21 @@ func (s *Service) setAbilities(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	Answer{Status: http.StatusOK, Body: encode(a)}.write(w)
+}
+
+// setWebhook answers POST /_webhooks.
+func (s *Service) setWebhook(w http.ResponseWriter, r *http.Request) {
+	hook, err := decodeWebhook(controlBody(w, r))
+	if err != nil {
+		turnedAway(http.StatusBadRequest, codeInvalid, err.Error()).write(w)
+		return
+	}
+	if err := s.batches.do(hook.set); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.webhooks.nudge()
+	w.WriteHeader(http.StatusNoContent)
 }
 
 // listAbilities answers GET /_abilities: of every target, also where nobody has changed them.

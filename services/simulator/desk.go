@@ -22,6 +22,7 @@ var desk = target{
 	name:       "desk",
 	operations: []string{deskSend, deskLookup, deskClose},
 	actions:    everywhere,
+	no:         turnedAway,
 }
 
 const (
@@ -37,14 +38,14 @@ const (
 
 func (s *Service) deskRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("POST /desk/v1/tickets", s.handle(operation{
-		target: desk.name, kind: deskSend, sends: true, effectKey: keyHeader, decide: openTicket,
+		target: desk, kind: deskSend, sends: true, effectKey: keyHeader, decide: openTicket,
 	}))
 	mux.HandleFunc("GET /desk/v1/tickets", s.handle(operation{
-		target: desk.name, kind: deskLookup, reads: true, decide: lookUpTickets,
+		target: desk, kind: deskLookup, reads: true, decide: lookUpTickets,
 		effectKey: func(r *http.Request) (string, error) { return parseKey(r.URL.Query().Get("effect_key")) },
 	}))
 	mux.HandleFunc("POST /desk/v1/effects/{effect_key}/close", s.handle(operation{
-		target: desk.name, kind: deskClose, decide: closeTicketKey,
+		target: desk, kind: deskClose, decide: closeTicketKey,
 		effectKey: func(r *http.Request) (string, error) { return parseKey(r.PathValue("effect_key")) },
 	}))
 }

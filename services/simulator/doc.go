@@ -16,11 +16,13 @@
 //	key.go        effect keys: remembered, in progress, closed
 //	ledger.go     the ledger of effects
 //	desk.go       the target desk: a ticket desk under /desk/v1
-//	control.go    /_faults, /_abilities, /_ledger, /_calls: for whoever directs the world
+//	psp.go        the target psp: Stripe under /psp/v1 and /v1; its concerns are psp_*.go, objects first, then what is done to them
+//	webhook.go    where a target sends its events; webhook_event.go what becomes of one, webhook_deliver.go how it is sent
+//	control.go    /_faults, /_abilities, /_ledger, /_calls, /_webhooks: for whoever directs the world
 //	decode.go     strict bodies, and sentences about what is wrong with them
 //	answer.go     answers
 //
-// A target is code that fits in one file: its routes and rules. The rest is the same for all of them.
+// A target is its routes and rules. The rest is the same for all of them.
 //
 // One process serves a database. Which send of a key is in progress is known in memory only; everything else about keys is
 // decided by their rows.

@@ -65,6 +65,15 @@ var elsewhere = map[Action]string{
 	Half: "is for targets that roll out", OtherDigest: "is for targets that roll out",
 }
 
+// webhookOperation is the kind of what a target sends by itself: faults of this operation strike events, not requests.
+const webhookOperation = "webhook"
+
+// onlyWebhooks are the actions that only an event can suffer, webhookActions all that it can.
+var (
+	onlyWebhooks   = []Action{Duplicate, Reorder}
+	webhookActions = []Action{Delay, Lose, Duplicate, Reorder}
+)
+
 // maxTimes is enough to be for ever in a scenario.
 const maxTimes = 1_000_000
 
@@ -81,12 +90,16 @@ func decodeMisfortune(body []byte) (Misfortune, error) {
 	switch {
 	case m.Operation != "" && !slices.Contains(target.operations, m.Operation):
 		return m, fmt.Errorf("operation must be one of %s, or left out for any", strings.Join(target.operations, ", "))
+	case m.Operation == webhookOperation && !slices.Contains(webhookActions, m.Action):
+		return m, fmt.Errorf("action must be one that webhooks have: %s", list(webhookActions))
 	case m.When != Before && m.When != After:
 		return m, errors.New("when must be before or after")
 	case elsewhere[m.Action] != "" && !slices.Contains(target.actions, m.Action):
 		return m, fmt.Errorf("the target %s has no action %s, which %s", target.name, m.Action, elsewhere[m.Action])
 	case !slices.Contains(target.actions, m.Action):
 		return m, fmt.Errorf("action must be one that %s has: %s", target.name, list(target.actions))
+	case slices.Contains(onlyWebhooks, m.Action) && m.Operation != "" && m.Operation != webhookOperation:
+		return m, fmt.Errorf("the action %s is for the operation %s", m.Action, webhookOperation)
 	case m.Action == Status && (m.Status < 300 || m.Status > 599):
 		return m, errors.New("status must be between 300 and 599 for the action status")
 	case m.Action != Status && m.Status != 0:
@@ -123,25 +136,30 @@ func disarm(tx database.Tx) error {
 // takeFault takes the first armed fault for this call and moment, or nil. It has struck when tx commits, together with what
 // it strikes: neither an effect that did not happen nor a fault that did not strike is counted.
 func takeFault(tx database.Tx, call Call, when Moment) (*Fault, error) {
+	return takeFirst(tx, call.Target, func(armed *gorm.DB) *gorm.DB {
+		return armed.Where("operation IN ? AND moment = ? AND action NOT IN ?", []string{"", call.Kind}, when, onlyWebhooks)
+	})
+}
+
+// takeWebhookFault is takeFault for an event that is about to be sent to a webhook. When says nothing there.
+func takeWebhookFault(tx database.Tx, target string) (*Fault, error) {
+	return takeFirst(tx, target, func(armed *gorm.DB) *gorm.DB {
+		return armed.Where("(operation = ? OR operation = '' AND action IN ?)", webhookOperation, onlyWebhooks)
+	})
+}
+
+func takeFirst(tx database.Tx, target string, fitting func(armed *gorm.DB) *gorm.DB) (*Fault, error) {
 	for {
-		f, err := armedFor(tx.DB, call, when)
-		if f == nil || err != nil {
+		var armed []Fault
+		err := fitting(tx.Where("target = ? AND fired < times", target)).Order("id").Limit(1).Find(&armed).Error
+		if len(armed) == 0 || err != nil {
 			return nil, err
 		}
+		f := &armed[0]
 		taken := tx.Model(&Fault{}).Where("id = ? AND fired < times", f.ID).Update("fired", gorm.Expr("fired + 1"))
 		if taken.Error != nil || taken.RowsAffected == 1 {
 			return f, taken.Error
 		}
 		// A concurrent request has had its last time. There may be another.
 	}
-}
-
-func armedFor(read *gorm.DB, call Call, when Moment) (*Fault, error) {
-	var armed []Fault
-	err := read.Where("target = ? AND operation IN ? AND moment = ? AND fired < times", call.Target, []string{"", call.Kind}, when).
-		Order("id").Limit(1).Find(&armed).Error
-	if len(armed) == 0 || err != nil {
-		return nil, err
-	}
-	return &armed[0], nil
 }

@@ -65,6 +65,23 @@ func (k effectKey) change(tx database.Tx, columns map[string]any) error {
 	return tx.Table("effect_keys").Where("target = ? AND effect_key = ?", k.Target, k.EffectKey).Updates(columns).Error
 }
 
+// remembers reports whether a send of the key gets the answer that an earlier one got.
+func (k effectKey) remembers(a Abilities, now time.Time) bool {
+	return a.Keys == Honour && k.Status != 0 && now.Before(k.AnsweredAt.Add(a.keyWindow()))
+}
+
+// answer is what is remembered.
+func (k effectKey) answer() Answer {
+	return Answer{Status: k.Status, Body: k.Body, Decided: true, Replayed: true}
+}
+
+// keep remembers an answer.
+func (k effectKey) keep(tx database.Tx, fingerprint string, answer Answer) error {
+	return k.change(tx, map[string]any{
+		"fingerprint": fingerprint, "status": answer.Status, "body": answer.Body, "answered_at": tx.Now,
+	})
+}
+
 // underKey decides a send: by what the target remembers of its effect key, by its being closed, or else by effect, which
 // makes the effect or answers a final refusal. command is what was decoded; two bodies that say the same are the same.
 func underKey(tx database.Tx, in request, command any, effect func() (Answer, error)) (Answer, error) {
@@ -73,12 +90,11 @@ func underKey(tx database.Tx, in request, command any, effect func() (Answer, er
 		return Answer{}, err
 	}
 	fingerprint := fingerprintOf(command)
-	honoured := in.abilities.Keys == Honour
-	if honoured && k.Status != 0 && tx.Now.Before(k.AnsweredAt.Add(in.abilities.keyWindow())) {
+	if k.remembers(in.abilities, tx.Now) {
 		if k.Fingerprint != fingerprint {
 			return turnedAway(http.StatusUnprocessableEntity, codeKeyReused, "This effect key belongs to another body."), nil
 		}
-		return Answer{Status: k.Status, Body: k.Body, Decided: true, Replayed: true}, nil
+		return k.answer(), nil
 	}
 	fence, err := fenceHeader(in.http)
 	switch {
@@ -88,12 +104,10 @@ func underKey(tx database.Tx, in request, command any, effect func() (Answer, er
 		return turnedAway(http.StatusConflict, codeClosed, "This effect key is closed for this send, which has no effect."), nil
 	}
 	answer, err := effect()
-	if err != nil || !honoured {
+	if err != nil || in.abilities.Keys != Honour {
 		return answer, err
 	}
-	return answer, k.change(tx, map[string]any{
-		"fingerprint": fingerprint, "status": answer.Status, "body": answer.Body, "answered_at": tx.Now,
-	})
+	return answer, k.keep(tx, fingerprint, answer)
 }
 
 func fingerprintOf(command any) string {

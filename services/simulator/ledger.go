@@ -9,13 +9,20 @@ import (
 // Effect is something that really happened in a target. The ledger is append-only: nothing that later becomes of an effect
 // makes it not have happened.
 type Effect struct {
-	Target    string    `json:"target" gorm:"primaryKey"`
-	ID        string    `json:"-" gorm:"primaryKey"`
-	Kind      string    `json:"kind"`
-	EffectKey string    `json:"effect_key"`
-	Reference string    `json:"reference"`
-	Account   string    `json:"account,omitzero"`
-	At        time.Time `json:"at"`
+	Target    string `json:"target" gorm:"primaryKey"`
+	ID        string `json:"-" gorm:"primaryKey"`
+	Kind      string `json:"kind"`
+	EffectKey string `json:"effect_key"`
+	Reference string `json:"reference"`
+	Account   string `json:"account,omitzero"`
+
+	// Of effects that move money.
+	AmountMinor int64  `json:"amount_minor,omitzero"`
+	Currency    string `json:"currency,omitzero"` // upper-case, as ISO 4217 writes it
+	OrderID     string `json:"order_id,omitzero"`
+	Parent      string `json:"parent,omitzero"` // the reference of what it was done to
+
+	At time.Time `json:"at"`
 }
 
 // TableName is where effects are.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -17,10 +18,21 @@ type target struct {
 	name       string
 	operations []string // the kinds of calls it knows
 	actions    []Action // the faults it can have
+	basic      bool     // the token may also be the user name of basic authentication
+
+	// no is how it says that it did not deal with a request, and how a fault sounds that answers in its place.
+	no func(status int, code, detail string) Answer
+
+	// keepError makes it answer later requests of the effect key with an error that a fault made of its answer. nil: an error
+	// on the way, of which the target knows nothing.
+	keepError func(tx database.Tx, in request, failed Answer) error
 }
 
+// sendsEvents reports whether it tells webhooks what happened.
+func (t target) sendsEvents() bool { return slices.Contains(t.operations, webhookOperation) }
+
 // targets are all there are.
-var targets = []target{desk}
+var targets = []target{desk, psp}
 
 // targetNamed finds a target. The error is a sentence.
 func targetNamed(name string) (target, error) {
@@ -29,12 +41,12 @@ func targetNamed(name string) (target, error) {
 			return t, nil
 		}
 	}
-	return target{}, fmt.Errorf("there is no target %q; there is desk", name)
+	return target{}, fmt.Errorf("there is no target %q; there are desk and psp", name)
 }
 
 // operation is one thing that a target can be asked.
 type operation struct {
-	target string
+	target target
 	kind   string
 
 	reads bool // the read token is enough
@@ -72,14 +84,14 @@ func (s *Service) handle(op operation) http.HandlerFunc {
 			panic(http.ErrAbortHandler) // cut off: it has not arrived
 		}
 		in := request{
-			Call: Call{Target: op.target, ID: uuid.Must(uuid.NewV7()).String(), Kind: op.kind},
+			Call: Call{Target: op.target.name, ID: uuid.Must(uuid.NewV7()).String(), Kind: op.kind},
 			http: r, body: body, first: true, leave: func() {},
 		}
 		var malformed error
 		in.EffectKey, malformed = op.effectKey(r)
-		known := s.tokens.allow(r, op.reads)
-		if op.sends && known && malformed == nil {
-			in.leave, in.first = s.inProgress.enter(op.target, in.EffectKey)
+		known := s.tokens.allow(r, op.reads, op.target.basic)
+		if op.sends && known && malformed == nil && in.EffectKey != "" {
+			in.leave, in.first = s.inProgress.enter(op.target.name, in.EffectKey)
 			defer in.leave()
 		}
 
@@ -90,21 +102,21 @@ func (s *Service) handle(op operation) http.HandlerFunc {
 			return
 		case !known:
 			w.Header().Set("WWW-Authenticate", `Bearer realm="simulator"`)
-			turnedAway(http.StatusUnauthorized, codeUnauthorized, "This token may not do that.").write(w)
+			op.target.no(http.StatusUnauthorized, codeUnauthorized, "This token may not do that.").write(w)
 			return
 		case busy:
 			w.Header().Set("Retry-After", retryAfter)
-			turnedAway(http.StatusConflict, codeInProgress, "Another request with this effect key is being worked on.").write(w)
+			op.target.no(http.StatusConflict, codeInProgress, "Another request with this effect key is being worked on.").write(w)
 			return
 		case fault != nil && !s.strike(w, r, fault):
 			return
 		}
 		if tooLarge != nil {
-			turnedAway(http.StatusRequestEntityTooLarge, codeInvalid, fmt.Sprintf("The body is longer than %d bytes.", maxBody)).write(w)
+			op.target.no(http.StatusRequestEntityTooLarge, codeInvalid, fmt.Sprintf("The body is longer than %d bytes.", maxBody)).write(w)
 			return
 		}
 		if malformed != nil {
-			turnedAway(http.StatusBadRequest, codeInvalid, malformed.Error()).write(w)
+			op.target.no(http.StatusBadRequest, codeInvalid, malformed.Error()).write(w)
 			return
 		}
 
@@ -117,6 +129,7 @@ func (s *Service) handle(op operation) http.HandlerFunc {
 			return
 		}
 		answer.write(w)
+		s.webhooks.nudge() // there may be an event now
 	}
 }
 
@@ -162,6 +175,11 @@ func (s *Service) decide(op operation, in request) (answer Answer, fault *Fault,
 		}
 		if fault, err = takeFault(tx, in.Call, After); err != nil || fault == nil {
 			return err
+		}
+		if fault.Action == Status && op.target.keepError != nil && !answer.Replayed {
+			if err := op.target.keepError(tx, in, fault.instead()); err != nil {
+				return err
+			}
 		}
 		return in.Call.markFaulted(tx)
 	})

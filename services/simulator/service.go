@@ -34,6 +34,7 @@ type Service struct {
 	tokens     tokens
 	inProgress inProgress
 	batches    batches
+	webhooks   *webhooks
 	http       *http.Server
 	listener   net.Listener
 	stopping   chan struct{} // closed when no more work is begun: what hangs or waits ends
@@ -50,12 +51,14 @@ func New(config Config, deps Deps) (*Service, error) {
 		inProgress: inProgress{keys: map[[2]string]bool{}}, stopping: make(chan struct{}),
 		batches: batches{db: deps.DB, jobs: make(chan job), quit: make(chan struct{})},
 	}
+	s.webhooks = newWebhooks(&s.batches, log, config)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.HandleFunc("/", routeNotFound)
 	s.controlRoutes(mux)
 	s.deskRoutes(mux)
+	s.pspRoutes(mux)
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: readHeaderTimeout,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
@@ -84,6 +87,9 @@ func (s *Service) Serve(ctx context.Context) error {
 	work.Go(s.batches.run)
 	defer work.Wait()
 	defer close(s.batches.quit)
+	delivering, end := context.WithCancel(ctx)
+	defer end()
+	work.Go(func() { s.webhooks.run(delivering) })
 
 	served := make(chan error, 1)
 	go func() { served <- s.http.Serve(s.listener) }()

@@ -66,9 +66,18 @@ func (f *Fault) answer(w http.ResponseWriter, r *http.Request) {
 	case f.Status == http.StatusTooManyRequests, f.Status == http.StatusServiceUnavailable:
 		w.Header().Set("Retry-After", retryAfter)
 	}
+	f.instead().write(w)
+}
+
+// instead is the fault's answer as the target would have said it.
+func (f *Fault) instead() Answer {
 	detail := http.StatusText(f.Status)
 	if detail == "" {
 		detail = "Something went wrong."
 	}
-	turnedAway(f.Status, codeError, detail).write(w)
+	t, err := targetNamed(f.Target)
+	if err != nil {
+		panic(err) // it was armed for a target
+	}
+	return t.no(f.Status, codeError, detail)
 }
