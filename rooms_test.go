@@ -147,7 +147,7 @@ func TestServicesKeepTheSameStageFiles(t *testing.T) {
 	stages := append(slices.Clone(always), "provider", "evidence", "settle", "hook")
 	nouns := map[string][]string{
 		"services/tickets":     {"ticket", "comment", "status", "alert"},
-		"services/payments":    {"order", "payment", "refund", "authorize", "capture", "cancel"}, // the provider is split by verb
+		"services/payments":    {"order", "payment", "refund", "unmatched", "authorize", "capture", "cancel"}, // the provider is split by verb
 		"services/deployments": {"deployment", "environment"},
 	}
 

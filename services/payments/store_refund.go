@@ -1,0 +1,94 @@
+package payments
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/money"
+)
+
+// refundRow is a row of refunds.
+type refundRow struct {
+	AccountID   string `gorm:"primaryKey"`
+	ID          string `gorm:"primaryKey"`
+	PaymentID   string
+	Number      int64
+	AmountMinor int64
+	Currency    string
+	Reason      string
+	Reference   string
+	OperationID string
+	CreatedAt   time.Time `gorm:"autoCreateTime:false"`
+
+	State idempotency.State `gorm:"->"` // of the effect; read only
+}
+
+func (refundRow) TableName() string { return "refunds" }
+
+// insertRefund writes a refund for which this transaction has reserved the amount.
+func (s store) insertRefund(tx database.Tx, r Refund) error {
+	err := tx.AtCommit().Create(&refundRow{
+		AccountID: r.AccountID, ID: r.ID, PaymentID: r.PaymentID, Number: r.Number, AmountMinor: r.Amount.Minor, Currency: r.Amount.Currency.String(),
+		Reason: r.Reason, OperationID: r.OperationID, CreatedAt: r.CreatedAt,
+	}).Error
+	if err != nil {
+		return fmt.Errorf("insert refund: %w", err)
+	}
+	return nil
+}
+
+// noteRefund notes what the provider calls a refund.
+func (s store) noteRefund(tx database.Tx, account, id, reference string) error {
+	return must("note refund", tx.Exec("UPDATE refunds SET reference = ? WHERE account_id = ? AND id = ?", reference, account, id))
+}
+
+// refund reads one refund, inside a transaction or not, or errNotFound.
+func (s store) refund(read *gorm.DB, account, id string) (Refund, error) {
+	found, err := readRefunds(read.Where("account_id = ? AND id = ?", account, id).Limit(1))
+	if err == nil && len(found) == 0 {
+		err = errNotFound
+	}
+	if err != nil {
+		return Refund{}, err
+	}
+	return found[0], nil
+}
+
+// listRefunds reads up to limit refunds of a payment in a state (empty: any), newest first, older than last.
+func (s store) listRefunds(ctx context.Context, account, paymentID string, state idempotency.State, last string, limit int) ([]Refund, error) {
+	query := before(s.db.Read(ctx).Where("account_id = ? AND payment_id = ?", account, paymentID), "id", last)
+	if state != "" {
+		query = query.Where(refundState+" = ?", state)
+	}
+	return readRefunds(query.Order("id DESC").Limit(limit))
+}
+
+// refundState is a refund's state, which is its effect's.
+const refundState = "(SELECT e.state FROM effects e WHERE e.account_id = refunds.account_id AND e.operation_id = refunds.operation_id)"
+
+const refundColumns = `account_id, id, payment_id, number, amount_minor, currency, reason, reference, operation_id, created_at,
+	coalesce(` + refundState + `, 'queued') AS state`
+
+func readRefunds(query *gorm.DB) ([]Refund, error) {
+	var rows []refundRow
+	if err := query.Select(refundColumns).Find(&rows).Error; err != nil {
+		return nil, database.Classify(fmt.Errorf("read refunds: %w", err))
+	}
+	refunds := make([]Refund, len(rows))
+	for i, r := range rows {
+		amount, err := money.FromMinor(r.AmountMinor, r.Currency)
+		if err != nil {
+			return nil, fmt.Errorf("read refunds: amount of %s: %w", r.ID, err)
+		}
+		refunds[i] = Refund{
+			AccountID: r.AccountID, ID: r.ID, PaymentID: r.PaymentID, Number: r.Number, Amount: amount, Reason: r.Reason,
+			Reference: r.Reference, OperationID: r.OperationID, State: r.State, CreatedAt: r.CreatedAt,
+		}
+	}
+	return refunds, nil
+}
