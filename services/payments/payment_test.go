@@ -17,6 +17,7 @@ func TestAPaymentIsAuthorized(t *testing.T) {
 		s.put("o-1")
 
 		t.Run("and answered when that has ended, to who prefers to wait", func(t *testing.T) {
+			s := s.at(t)
 			a := s.pay("k", "o-1", wait)
 			p := of[payment](t, a)
 			want := payment{
@@ -30,6 +31,7 @@ func TestAPaymentIsAuthorized(t *testing.T) {
 		})
 
 		t.Run("once, and replayed byte for byte", func(t *testing.T) {
+			s := s.at(t)
 			first, again := s.pay("k", "o-1"), s.pay("k", "o-1", wait)
 			if first.Outcome() != "replayed" || string(first.Body) != string(again.Body) {
 				t.Errorf("%s\n%s", first, again)
@@ -38,6 +40,7 @@ func TestAPaymentIsAuthorized(t *testing.T) {
 		})
 
 		t.Run("under the key that the operation tells", func(t *testing.T) {
+			s := s.at(t)
 			op := s.operation(s.pay("k", "o-1").Header.Get("Operation-Id"))
 			e := s.psp.ledger()[0]
 			if op.Type != "payment.create" || op.Target != "psp_authorize" || op.Effect != "applied" || op.EffectKey != e.EffectKey || op.Reference != e.Reference || e.OrderID != "o-1" || e.Account != "acme" {
@@ -49,6 +52,7 @@ func TestAPaymentIsAuthorized(t *testing.T) {
 		})
 
 		t.Run("accepted without a call to the provider, and visible at once", func(t *testing.T) {
+			s := s.at(t)
 			s.put("o-2")
 			s.psp.arm("create", "before", "delay", `"delay_ms":300`)
 			op := s.accepted(s.pay("k2", "o-2"))
@@ -62,6 +66,7 @@ func TestAPaymentIsAuthorized(t *testing.T) {
 		})
 
 		t.Run("not without its order, and not with another amount or currency", func(t *testing.T) {
+			s := s.at(t)
 			expect(t, "no order", s.pay("k3", "nowhere"), 404, problem.NotFound)
 			if a := s.agent().Send(t, "GET", "/v1/operations", "", key("k3")); a.Status != 404 {
 				t.Errorf("the key was used up: %s", a)
@@ -86,6 +91,7 @@ func TestAnOrderIsPaidOnce(t *testing.T) {
 		p := s.authorized("o")
 
 		t.Run("while a payment is live the same key may be tried later", func(t *testing.T) {
+			s := s.at(t)
 			refused := expect(t, "busy", s.pay("k2", "o"), 409, problem.OrderBusy)
 			if refused.Retry != problem.RetrySameKey || refused.RetryAfterSeconds == 0 {
 				t.Errorf("%+v", refused)
@@ -96,6 +102,7 @@ func TestAnOrderIsPaidOnce(t *testing.T) {
 		})
 
 		t.Run("once paid, never again", func(t *testing.T) {
+			s := s.at(t)
 			s.done(s.capture("c", p.ID, "12.50", wait), "captured")
 			expect(t, "paid", s.pay("k2", "o"), 409, problem.OrderNotPayable)
 			if a := s.pay("k2", "o"); a.Outcome() != "replayed" {
@@ -109,6 +116,7 @@ func TestAnOrderIsPaidOnce(t *testing.T) {
 		})
 
 		t.Run("after a cancel it can be paid", func(t *testing.T) {
+			s := s.at(t)
 			s.done(s.cancel("x", s.authorized("o2").ID, wait), "canceled")
 			if o := read[order](s, "/v1/orders/o2"); o.State != "open" || o.PaymentID != "" {
 				t.Errorf("%+v", o)
@@ -117,6 +125,7 @@ func TestAnOrderIsPaidOnce(t *testing.T) {
 		})
 
 		t.Run("after a decline it can be paid", func(t *testing.T) {
+			s := s.at(t)
 			s.put("o3")
 			poor := s.replica(card("pm_card_chargeDeclined"))
 			a := poor.pay("k5", "o3", wait)
@@ -142,6 +151,7 @@ func TestACapture(t *testing.T) {
 		s := start(t, kind)
 
 		t.Run("takes a part, and releases the rest", func(t *testing.T) {
+			s := s.at(t)
 			p := s.done(s.capture("c1", s.authorized("o1").ID, "12.4", wait), "captured")
 			if p.CapturedMinor != 1240 || p.RefundableMinor != 1240 || p.OpenOperationID != "" || p.AmountMinor != 1250 {
 				t.Errorf("%+v", p)
@@ -150,6 +160,7 @@ func TestACapture(t *testing.T) {
 		})
 
 		t.Run("is made once, and is at most what is authorized", func(t *testing.T) {
+			s := s.at(t)
 			p := s.authorized("o2")
 			expect(t, "too much", s.capture("c2", p.ID, "12.51"), 409, problem.CaptureExceedsAuthorized)
 			s.done(s.capture("c3", p.ID, "12.50", wait), "captured")
@@ -161,6 +172,7 @@ func TestACapture(t *testing.T) {
 		})
 
 		t.Run("waits for what is under way", func(t *testing.T) {
+			s := s.at(t)
 			p := s.authorized("o3")
 			s.psp.arm("capture", "before", "delay", `"delay_ms":300`)
 			op := s.accepted(s.capture("c6", p.ID, "1"))
@@ -180,6 +192,7 @@ func TestACapture(t *testing.T) {
 		})
 
 		t.Run("waits for the authorising", func(t *testing.T) {
+			s := s.at(t)
 			s.put("o4")
 			s.psp.arm("confirm", "before", "delay", `"delay_ms":300`)
 			op := s.accepted(s.pay("p4", "o4"))
@@ -190,6 +203,7 @@ func TestACapture(t *testing.T) {
 		})
 
 		t.Run("of a payment that there is not is 404, also of another account's", func(t *testing.T) {
+			s := s.at(t)
 			p := s.authorized("o5")
 			expect(t, "none", s.capture("c11", "pay_none", "1"), 404, problem.NotFound)
 			expect(t, "none", s.cancel("c12", "pay_none"), 404, problem.NotFound)

@@ -81,13 +81,13 @@ func (a authorizer) make(ctx context.Context, e outbox.Effect, c authorizeComman
 	if !ok && r.status >= http.StatusInternalServerError && r.replayed {
 		intent, r, ok = a.create(ctx, e, c, fmt.Sprintf("create %d", e.Fence))
 	}
-	switch {
-	case ok && intent.ID != "":
+	if ok && intent.ID != "" {
 		return intent.ID, outbox.Evidence{}
-	case r.failedSend().Finding == outbox.Refused:
-		return "", r.failedSend()
 	}
-	return "", outbox.Evidence{Finding: outbox.NotSent, Says: "nothing was confirmed: making the payment was " + r.says(), RetryAfter: r.retryAfter}
+	if no = r.failedSend(); no.Finding != outbox.Refused {
+		no = outbox.Evidence{Finding: outbox.NotSent, Says: "nothing was confirmed; when it was to be made: " + no.Says, RetryAfter: r.retryAfter}
+	}
+	return "", no
 }
 
 func (a authorizer) create(ctx context.Context, e outbox.Effect, c authorizeCommand, name string) (intent *stripe.PaymentIntent, r result, ok bool) {

@@ -73,6 +73,20 @@ func (p psp) arm(operation, when, action string, more ...string) {
 	p.do("POST", "/_faults", "{"+strings.Join(append([]string{fault}, more...), ",")+"}", nil)
 }
 
+// struck holds it to a number of faults that have struck: one that has not makes a test of nothing.
+func (p psp) struck(want int) {
+	p.t.Helper()
+	var all []simulator.Fault
+	p.do("GET", "/_faults", "", &all)
+	fired := 0
+	for _, f := range all {
+		fired += int(f.Fired)
+	}
+	if fired != want {
+		p.t.Errorf("%d faults have struck, want %d: %+v", fired, want, all)
+	}
+}
+
 // ledger is what really happened.
 func (p psp) ledger() (all []simulator.Effect) {
 	p.t.Helper()

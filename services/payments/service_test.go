@@ -66,6 +66,12 @@ func (r running) replica(changes ...func(*payments.Config)) running {
 	return r
 }
 
+// at is the same, for a subtest.
+func (r running) at(t *testing.T) running {
+	r.t, r.psp.t = t, t
+	return r
+}
+
 // secret is what webhooks are signed with.
 const secret = "whsec_test"
 
