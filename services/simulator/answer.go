@@ -52,7 +52,7 @@ func turnedAway(status int, code, detail string) Answer {
 }
 
 func encode(body any) []byte {
-	text, err := json.Marshal(body)
+	text, err := json.Marshal(body, json.Deterministic(true)) // maps have no order, and what is said twice is said alike
 	if err != nil {
 		panic(err) // every body is a struct of texts, numbers and times
 	}

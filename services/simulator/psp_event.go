@@ -44,9 +44,11 @@ type chargeObject struct {
 	Amount         int64             `json:"amount"`
 	AmountCaptured int64             `json:"amount_captured"`
 	AmountRefunded int64             `json:"amount_refunded"`
+	BillingDetails struct{}          `json:"billing_details"` // nobody said any
 	Captured       bool              `json:"captured"`
 	Created        int64             `json:"created"`
 	Currency       string            `json:"currency"`
+	Disputed       bool              `json:"disputed"`
 	Livemode       bool              `json:"livemode"`
 	Metadata       map[string]string `json:"metadata"`
 	Paid           bool              `json:"paid"`

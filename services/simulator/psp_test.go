@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/stripe/stripe-go/v82"
 
 	"github.com/einmal/einmal/pkg/database"
@@ -76,6 +77,30 @@ func TestPayments(t *testing.T) {
 				t.Errorf("ledger %v", s.pspLedger())
 			}
 		})
+	})
+}
+
+func TestPaymentsSurviveARestart(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := openShop(t, kind)
+		id := s.captured("k", 1000)
+		refunded := must(s.refund("k-refund", id, 400))(t)
+		before := must(s.stripe.V1PaymentIntents.Retrieve(t.Context(), id, nil))(t).LastResponse.RawJSON
+		ledger := s.pspLedger()
+
+		s.restart()
+		s.connect()
+		if after := must(s.stripe.V1PaymentIntents.Retrieve(t.Context(), id, nil))(t).LastResponse.RawJSON; string(after) != string(before) {
+			t.Errorf("before %s, after %s", before, after)
+		}
+		if again := must(s.refund("k-refund", id, 400))(t); again.ID != refunded.ID {
+			t.Errorf("the refund again is %s, was %s", again.ID, refunded.ID)
+		}
+		_, err := s.refund("k-more", id, 601)
+		checkNo(t, err, http.StatusBadRequest, stripe.ErrorTypeInvalidRequest, stripe.ErrorCodeAmountTooLarge)
+		if diff := cmp.Diff(ledger, s.pspLedger()); diff != "" {
+			t.Error(diff)
+		}
 	})
 }
 
