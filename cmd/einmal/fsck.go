@@ -8,8 +8,16 @@ import (
 
 	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/fsck"
+	"github.com/einmal/einmal/services/payments"
 	"github.com/einmal/einmal/services/tickets"
 )
+
+// checks are what must always be true of the database of each service.
+var checks = map[string]func(context.Context, *database.DB) ([]fsck.Violation, error){
+	tickets.Name:  tickets.Fsck,
+	payments.Name: payments.Fsck,
+}
 
 type fsckCmd struct {
 	storage
@@ -17,12 +25,12 @@ type fsckCmd struct {
 
 func (f *fsckCmd) Run(ctx context.Context, streams streams) error {
 	// Opening would make the file, and an empty database has nothing wrong with it.
-	if path, embedded := strings.CutPrefix(f.DatabaseURL, "sqlite:"); embedded {
+	if path, embedded := strings.CutPrefix(f.url(), "sqlite:"); embedded {
 		if _, err := os.Stat(path); err != nil {
 			return fmt.Errorf("there is no database: %w; set EINMAL_DATABASE_URL", err)
 		}
 	}
-	db, err := database.Open(ctx, f.DatabaseURL, database.Options{})
+	db, err := database.Open(ctx, f.url(), database.Options{})
 	if err != nil {
 		return err
 	}
@@ -31,7 +39,7 @@ func (f *fsckCmd) Run(ctx context.Context, streams streams) error {
 	if err := migrations.Complete(ctx, db, f.Service); err != nil {
 		return err
 	}
-	violations, err := tickets.Fsck(ctx, db)
+	violations, err := checks[f.Service](ctx, db)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,17 @@ func TestFsck(t *testing.T) {
 	})
 }
 
+func TestMigrateAndFsckKnowEachService(t *testing.T) {
+	for _, service := range []string{"tickets", "payments"} {
+		setting := []string{"EINMAL_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), service+".db")}
+		for _, role := range []string{"migrate", "fsck"} {
+			if e := run(t, setting, role, "--service", service); e.status != 0 || !strings.Contains(e.out, service+":") {
+				t.Errorf("%s of %s: %+v", role, service, e)
+			}
+		}
+	}
+}
+
 func TestMigrate(t *testing.T) {
 	setting := []string{"EINMAL_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "tickets.db")}
 	if e := run(t, setting, "migrate"); e.status != 0 || strings.Contains(e.out, " 0 migrations") {

@@ -13,13 +13,17 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/einmal/einmal/services/payments"
+	"github.com/einmal/einmal/services/tickets"
 )
 
 // roles is the command line: one field a role, each in the file of its name.
 type roles struct {
 	Run         runCmd         `cmd:"" help:"Everything in one process on embedded SQLite; stays until SIGINT or SIGTERM."`
 	Tickets     ticketsCmd     `cmd:"" help:"The tickets service."`
-	Simulator   simulatorCmd   `cmd:"" help:"The outside world that can be told to fail: a ticket desk, with a ledger of its real effects."`
+	Payments    paymentsCmd    `cmd:"" help:"The payments service."`
+	Simulator   simulatorCmd   `cmd:"" help:"The outside world that can be told to fail: a ticket desk and a payment provider, with a ledger of their real effects."`
 	Scenarios   scenariosCmd   `cmd:"" help:"Run the failure scenarios against real processes and say which held."`
 	Fsck        fsckCmd        `cmd:"" help:"Check what must always be true of a service's database; exit 1 if something is not."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring a service's database to the newest version of its schema."`
@@ -50,7 +54,9 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 		kong.Name("einmal"),
 		kong.Description("A retrying client never causes a second effect: reference services that share one idempotency package.\n\n"+
 			"Settings are environment variables, listed with their defaults by einmal ROLE --help."),
-		kong.Vars{"version": version(), "tickets_database": "sqlite:./data/einmal_tickets.db"},
+		kong.Vars{
+			"version": version(), "tickets_database": embedded(tickets.Name), "payments_database": embedded(payments.Name),
+		},
 		kong.ValueFormatter(help),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(int) { left = true }),

@@ -79,7 +79,7 @@ func checkRefused(t *testing.T, e ended, status int, says ...string) {
 
 func TestSettings(t *testing.T) {
 	t.Run("an unknown one is refused, and the nearest known one is named", func(t *testing.T) {
-		for _, role := range []string{"run", "tickets", "scenarios", "fsck", "migrate", "policy"} {
+		for _, role := range []string{"run", "tickets", "payments", "scenarios", "fsck", "migrate", "policy"} {
 			checkRefused(t, run(t, []string{"EINMAL_WAIT_BUGDET=10s"}, role), 2, "EINMAL_WAIT_BUGDET", "did you mean EINMAL_WAIT_BUDGET?")
 		}
 	})
@@ -133,15 +133,17 @@ func TestCommandLine(t *testing.T) {
 
 func TestPolicy(t *testing.T) {
 	t.Run("is the document that the service publishes", func(t *testing.T) {
-		service := start(t, "tickets", "EINMAL_DATABASE_URL=sqlite:"+filepath.Join(t.TempDir(), "tickets.db"))
-		published := service.get(t, "/.well-known/idempotency-policy")
-		printed := run(t, nil, "policy", "--json")
-		if got, want := compact(t, printed.out), compact(t, published); got != want {
-			t.Errorf("printed   %s\npublished %s", got, want)
+		for _, role := range []string{"tickets", "payments"} {
+			service := start(t, role, "EINMAL_DATABASE_URL=sqlite:"+filepath.Join(t.TempDir(), role+".db"))
+			published := service.get(t, "/.well-known/idempotency-policy")
+			printed := run(t, nil, "policy", "--json", "--service", role)
+			if got, want := compact(t, printed.out), compact(t, published); got != want {
+				t.Errorf("printed   %s\npublished %s", got, want)
+			}
 		}
 	})
 	t.Run("is a table for people", func(t *testing.T) {
-		if e := run(t, nil, "policy"); e.status != 0 || !strings.Contains(e.out, "ticket.create") {
+		if e := run(t, nil, "policy"); e.status != 0 || !strings.Contains(e.out, "ticket.create") || !strings.Contains(e.out, "payment.create") {
 			t.Errorf("%+v", e)
 		}
 	})

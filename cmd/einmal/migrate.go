@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -10,16 +11,22 @@ import (
 
 // storage names the database of one service, for the roles that work on it without serving.
 type storage struct {
-	DatabaseURL string `env:"EINMAL_DATABASE_URL" default:"${tickets_database}" placeholder:"URL" help:"sqlite:PATH or postgres://…"`
-	Service     string `enum:"tickets" default:"tickets" help:"Which service's tables it holds: ${enum}."`
+	DatabaseURL string `env:"EINMAL_DATABASE_URL" placeholder:"URL" help:"sqlite:PATH or postgres://…; default the service's own, as in ${tickets_database}."`
+	Service     string `enum:"tickets,payments" default:"tickets" help:"Which service's tables it holds: ${enum}."`
 }
+
+// url is the database that is meant.
+func (s storage) url() string { return cmp.Or(s.DatabaseURL, embedded(s.Service)) }
+
+// embedded is the database of a service for which nobody names another.
+func embedded(service string) string { return "sqlite:./data/einmal_" + service + ".db" }
 
 type migrateCmd struct {
 	storage
 }
 
 func (m *migrateCmd) Run(ctx context.Context, streams streams) error {
-	db, err := database.Open(ctx, m.DatabaseURL, database.Options{})
+	db, err := database.Open(ctx, m.url(), database.Options{})
 	if err != nil {
 		return err
 	}

@@ -7,13 +7,18 @@ import (
 )
 
 type policyCmd struct {
-	JSON bool `name:"json" help:"Print the document that a service answers at /.well-known/idempotency-policy."`
+	JSON    bool   `name:"json" help:"Print the document that a service answers at /.well-known/idempotency-policy."`
+	Service string `enum:"all,tickets,payments" default:"all" help:"Whose operations: ${enum}."`
 
 	catalogue.Settings
 }
 
 func (p *policyCmd) Run(streams streams) error {
-	policy := catalogue.NewPolicy(p.Settings, catalogue.All())
+	entries := catalogue.All()
+	if p.Service != "all" {
+		entries = catalogue.Of(p.Service)
+	}
+	policy := catalogue.NewPolicy(p.Settings, entries)
 	if !p.JSON {
 		return policy.WriteTable(streams.out)
 	}

@@ -45,8 +45,8 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 		ended <- serveSimulator(outside, simulator.Config{
 			Listen: r.SimulatorListen, DatabaseURL: url, Migrate: r.Migrate,
 			Token: r.ProviderToken, ReadToken: r.ProviderReadToken, ShutdownGrace: r.ShutdownGrace, LogLevel: r.LogLevel,
-		}, streams.err, func(service *simulator.Service) error {
-			answers <- service.Addr()
+		}, streams.err, func(address string) error {
+			answers <- address
 			select {
 			case <-begin:
 				return nil
@@ -83,10 +83,11 @@ func (r *runCmd) serve(ctx context.Context, streams streams, listening func()) e
 	if config.DatabaseURL, err = r.serviceURL(tickets.Name); err != nil {
 		return err
 	}
-	return serveTickets(ctx, config, streams.err, func(service *tickets.Service) {
-		fmt.Fprintf(streams.out, "tickets  http://%s/docs  on %s\n", service.Addr(), redacted(config.DatabaseURL))
+	return serveTickets(ctx, config, streams.err, func(address string) error {
+		fmt.Fprintf(streams.out, "tickets  http://%s/docs  on %s\n", address, redacted(config.DatabaseURL))
 		listening()
 		fmt.Fprintln(streams.out, "The README shows what to send. Ctrl-C ends it.")
+		return nil
 	})
 }
 

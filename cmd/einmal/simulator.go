@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/services/simulator"
 )
@@ -14,31 +13,12 @@ type simulatorCmd struct {
 }
 
 func (s *simulatorCmd) Run(ctx context.Context, streams streams) error {
-	return serveSimulator(ctx, s.Config, streams.err, func(*simulator.Service) error { return nil })
+	return serveSimulator(ctx, s.Config, streams.err, alone)
 }
 
-// serveSimulator runs the simulator until ctx ends; see serveTickets. Unless listening returns nil it never answers.
-func serveSimulator(ctx context.Context, config simulator.Config, log io.Writer, listening func(*simulator.Service) error) error {
-	db, err := database.Open(ctx, config.DatabaseURL, database.Options{})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-
-	if config.Migrate {
-		if err := migrations.Up(ctx, db, simulator.Name); err != nil {
-			return err
-		}
-	}
-	service, err := simulator.New(config, simulator.Deps{DB: db, Log: config.Logger(log)})
-	if err != nil {
-		return err
-	}
-	if err := service.Listen(ctx); err != nil {
-		return err
-	}
-	if err := listening(service); err != nil {
-		return err
-	}
-	return service.Serve(ctx)
+// serveSimulator runs the simulator until ctx ends; see serve.
+func serveSimulator(ctx context.Context, config simulator.Config, log io.Writer, listening func(address string) error) error {
+	return serve(ctx, simulator.Name, config.DatabaseURL, config.Migrate, func(db *database.DB) (service, error) {
+		return simulator.New(config, simulator.Deps{DB: db, Log: config.Logger(log)})
+	}, listening)
 }

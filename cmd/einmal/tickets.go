@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 
-	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/services/tickets"
 )
@@ -13,31 +12,13 @@ type ticketsCmd struct {
 	tickets.Config
 }
 
-func (t *ticketsCmd) Run(ctx context.Context, streams streams) error {
-	return serveTickets(ctx, t.Config, streams.err, func(*tickets.Service) {})
+func (c *ticketsCmd) Run(ctx context.Context, streams streams) error {
+	return serveTickets(ctx, c.Config, streams.err, alone)
 }
 
-// serveTickets runs the service until ctx ends. The process it is in, with others or alone, is nothing it knows of.
-// listening is called when its address is taken: connections wait from then on.
-func serveTickets(ctx context.Context, config tickets.Config, log io.Writer, listening func(*tickets.Service)) error {
-	db, err := database.Open(ctx, config.DatabaseURL, database.Options{})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-
-	if config.Migrate {
-		if err := migrations.Up(ctx, db, tickets.Name); err != nil {
-			return err
-		}
-	}
-	service, err := tickets.New(config, tickets.Deps{DB: db, Log: config.Logger(log)})
-	if err != nil {
-		return err
-	}
-	if err := service.Listen(ctx); err != nil {
-		return err
-	}
-	listening(service)
-	return service.Serve(ctx)
+// serveTickets runs the service until ctx ends; see serve.
+func serveTickets(ctx context.Context, config tickets.Config, log io.Writer, listening func(address string) error) error {
+	return serve(ctx, tickets.Name, config.DatabaseURL, config.Migrate, func(db *database.DB) (service, error) {
+		return tickets.New(config, tickets.Deps{DB: db, Log: config.Logger(log)})
+	}, listening)
 }
