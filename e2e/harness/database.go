@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -23,6 +24,9 @@ import (
 type Database struct {
 	URL  string
 	Path string // of the file; empty on PostgreSQL
+
+	// Service is whose tables it holds, for Fsck; empty: the tickets service's.
+	Service string
 
 	lab    *Lab
 	name   string
@@ -127,7 +131,7 @@ func (d *Database) Change(ctx context.Context, statements ...string) error {
 
 // Fsck runs `einmal fsck` on the database. What it found is in the error.
 func (d *Database) Fsck(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, d.lab.binary, "fsck")
+	cmd := exec.CommandContext(ctx, d.lab.binary, "fsck", "--service", cmp.Or(d.Service, "tickets"))
 	cmd.Env = environment("EINMAL_DATABASE_URL=" + d.URL)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("einmal fsck: %w: %s", err, strings.TrimSpace(string(out)))

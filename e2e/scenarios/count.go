@@ -31,10 +31,10 @@ func (s *Stage) effects() (n int, where string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 5*time.Second) // the scenario's time may be up
 	defer cancel()
 	var err error
-	if s.desk != nil {
+	if s.world != nil {
 		var ledger []simulator.Effect
-		err = s.desk.get(ctx, "/_ledger", &ledger)
-		n, where = len(ledger), "effects are in the desk's ledger"
+		err = s.world.get(ctx, "/_ledger", &ledger)
+		n, where = len(ledger), "effects are in the "+s.world.target+"'s ledger"
 	} else {
 		n, err = s.db.Count(ctx, "SELECT count(*) FROM tickets")
 		where = "tickets are in the database"

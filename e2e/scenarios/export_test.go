@@ -37,3 +37,9 @@ func Recorded(scenario Scenario, write func(text []byte)) Scenario {
 	}
 	return scenario
 }
+
+// BriskTill opens a till that does not wait long.
+func (s *Stage) BriskTill() *Till { return s.Till(brisk) }
+
+// Provider is where the till's money is.
+func (t *Till) Provider() *PSP { return t.psp }

@@ -175,7 +175,7 @@ func (s *Stage) checkMirrors() {
 	if s.desk == nil {
 		return
 	}
-	open := s.openMirrors()
+	open := s.openEffects()
 	s.Check(open == 0, "%d mirrors are neither final nor with a person", open)
 
 	effects, sends := map[string]int{}, s.desk.sends()
@@ -189,8 +189,8 @@ func (s *Stage) checkMirrors() {
 	}
 }
 
-// openMirrors is how many are neither final nor with a person.
-func (s *Stage) openMirrors() int {
+// openEffects is how many are neither final nor with a person.
+func (s *Stage) openEffects() int {
 	return s.Count(`SELECT count(*) FROM effects e WHERE e.state NOT IN ('succeeded', 'failed', 'canceled') AND NOT (e.state = 'unknown' AND EXISTS
 		(SELECT 1 FROM reviews r WHERE r.account_id = e.account_id AND r.operation_id = e.operation_id AND r.id = e.review_id AND r.state = 'open'))`)
 }

@@ -91,6 +91,39 @@ func TestPlayFindsWhatIsWrong(t *testing.T) {
 			}
 		})
 	}
+	for _, test := range []struct {
+		name string
+		do   func(psp *scenarios.PSP, order, reference string) // behind the service's back
+		want string
+	}{
+		{"an order that is charged twice", func(psp *scenarios.PSP, order, _ string) {
+			psp.Itself("/payment_intents", "amount=10000&currency=eur&capture_method=manual&payment_method=pm_card_visa&confirm=true"+
+				"&metadata[account_id]=acme&metadata[order_id]="+order)
+		}, "has two live charges"},
+		{"books that do not say what was captured", func(psp *scenarios.PSP, _, reference string) {
+			psp.Itself("/payment_intents/"+reference+"/capture", "")
+		}, "our books do not say so"},
+		{"a refund that happened twice", func(psp *scenarios.PSP, _, reference string) {
+			psp.Itself("/payment_intents/"+reference+"/capture", "")
+			for range 2 {
+				psp.Itself("/refunds", "amount=1&metadata[einmal_effect_key]=k&payment_intent="+reference)
+			}
+		}, "2 effects of kind refund under the key k"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			outcome := scenarios.New(false, func(s *scenarios.Stage) int {
+				till := s.BriskTill()
+				replica := till.Replica()
+				order := till.NewOrder(replica)
+				paid := till.Done(replica, till.Pays(order))
+				test.do(till.Provider(), order.ID, till.State(replica, paid).Text("reference"))
+				return 1
+			}).Play(t.Context(), lab, 1)
+			if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), test.want) {
+				t.Fatalf("got %v, want an error that says %q", outcome.Err, test.want)
+			}
+		})
+	}
 	t.Run("two effects under one key", func(t *testing.T) {
 		outcome := scenarios.KeysIgnored().Play(t.Context(), lab, 1)
 		if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "the desk has 2 effects under the key") {

@@ -31,7 +31,7 @@ type Scenario struct {
 	// Impossible: it shows what no protocol prevents, two effects under one key (docs/protocol.md, "Impossible").
 	Impossible bool
 
-	// run plays the scenario and returns how many effects there must be in the end: at the desk, where it has one, else tickets.
+	// run plays the scenario and returns how many effects there must be in the end: in the ledger of what is outside, where something is, else tickets.
 	run func(s *Stage) (effects int)
 }
 
@@ -41,7 +41,7 @@ type Outcome struct {
 	Skipped  string // why it could not be played; empty: it was
 	Took     time.Duration
 	Injected *int // nil if the scenario injects nothing
-	Effects  int  // in the desk's ledger, where it has a desk, else tickets in the database; -1: they could not be counted
+	Effects  int  // in the ledger of what is outside, else tickets in the database; -1: they could not be counted
 	Detail   string
 	Log      string // what the services wrote
 }
@@ -90,6 +90,26 @@ func All() []Scenario {
 		sendStormDoesNotStarveReconcile,
 		replicaFiveMinutesAhead,
 		twoReplicasDrainOneQueue,
+
+		pspTimesOutAfterCharging,
+		pspNeverReceived,
+		pspResets,
+		pspAnswers500AfterCharging,
+		psp429Storm,
+		pspDeclines,
+		killedBetweenSendAndSettle,
+		twoAgentsOneOrder,
+		paymentUnknownBlocksOrder,
+		concurrentRefundsCannotExceed,
+		refundRetryIsNotASecondRefund,
+		captureCancelRace,
+		alreadyCapturedIsSuccess,
+		webhooksEarlyTwiceOutOfOrder,
+		negativeWebhookLate,
+		lateSuccessContradictsFailure,
+		amountsEqualByValue,
+		zeroAndThreeDigitCurrencies,
+		orderFrozenRace,
 	}
 }
 
@@ -118,6 +138,7 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 		s.must(s.terminateServices())
 		s.must(s.db.Fsck(ctx))
 		s.checkMirrors()
+		s.checkBooks()
 	})
 	var kind string
 	outcome.Skipped = s.skipped

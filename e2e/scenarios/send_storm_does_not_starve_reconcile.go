@@ -39,6 +39,6 @@ func (p *Part) storm() (effects int) {
 	p.Notef("%d lost answers were cleared up with %d sends still queued", lost, queued)
 
 	p.desk.Disarm()
-	p.AwaitDown("the storm is over", 0, p.openMirrors)
+	p.AwaitDown("the storm is over", 0, p.openEffects)
 	return storm
 }

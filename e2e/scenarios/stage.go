@@ -29,7 +29,9 @@ type Stage struct {
 	impossible bool   // Scenario.Impossible
 	part       string // what is being played, for messages; empty: the whole
 	keys       int
-	desk       *Desk       // nil until there is one
+	world      *Outside    // what is outside; nil until there is something
+	desk       *Desk       // the same, if it is a desk
+	psp        *PSP        // the same, if it is a payment provider
 	monitoring *Monitoring // nil until there is one
 	mirrors    []*Mirror
 	services   []*harness.Service
@@ -211,8 +213,8 @@ func (s *Stage) terminateServices() error {
 
 func (s *Stage) logs() string {
 	var all strings.Builder
-	if s.desk != nil {
-		all.WriteString(s.desk.Log())
+	if s.world != nil {
+		all.WriteString(s.world.Log())
 	}
 	for _, service := range s.services {
 		all.WriteString(service.Log())

@@ -40,7 +40,7 @@ func (p *Part) drain(queue, kills int) (effects int) {
 		if waiting := p.Text("SELECT coalesce(min(operation_id), '') FROM effects WHERE state = 'unknown' AND review_id = '' AND asks > 0"); waiting != "" {
 			p.Reconcile(replicas[0], &Mirror{Operation: waiting}) // by itself it would be asked about at growing intervals
 		}
-		return p.openMirrors()
+		return p.openEffects()
 	})
 	took := time.Since(since)
 	effects = len(p.desk.Ledger()) - p.found
