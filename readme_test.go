@@ -104,7 +104,7 @@ func startRun(t *testing.T) string {
 	listener.Close()
 
 	var log bytes.Buffer
-	run := exec.CommandContext(t.Context(), binary, "run", "--data", dir, "--listen", address, "--simulator-listen", "127.0.0.1:0")
+	run := exec.CommandContext(t.Context(), binary, "run", "--data", dir, "--listen", address, "--payments-listen", "127.0.0.1:0", "--simulator-listen", "127.0.0.1:0")
 	run.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "EINMAL_") })
 	run.Stdout, run.Stderr = &log, &log
 	run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) } // the end of the test: it must drain and exit 0

@@ -3,13 +3,19 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/einmal/einmal/services/payments"
 	"github.com/einmal/einmal/services/simulator"
 	"github.com/einmal/einmal/services/tickets"
 )
@@ -17,9 +23,11 @@ import (
 type runCmd struct {
 	Data string `default:"data" placeholder:"DIR" help:"Where the embedded databases are, one for each service."`
 
+	PaymentsListen  string `env:"EINMAL_PAYMENTS_LISTEN" default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Address of the payments service; EINMAL_LISTEN is that of tickets."`
 	SimulatorListen string `env:"EINMAL_SIMULATOR_LISTEN" default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Address of the outside world, which is simulated unless EINMAL_PROVIDER_URL names a real one."`
 
 	tickets.Config `set:"tickets_database="`
+	payments.Provider
 }
 
 // Help is what einmal run --help says beyond the list of settings.
@@ -36,6 +44,9 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 	if err != nil {
 		return err
 	}
+	if r.WebhookSecret == "" {
+		r.WebhookSecret = rand.Text() // of this run: both who signs and who checks are in it
+	}
 	// The outside world outlives the services, as it does elsewhere: what they have under way when they are told to leave
 	// still gets its answer. It begins when they listen: until then its connections wait, and nobody hears of a start that fails.
 	outside, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -45,6 +56,7 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 		ended <- serveSimulator(outside, simulator.Config{
 			Listen: r.SimulatorListen, DatabaseURL: url, Migrate: r.Migrate,
 			Token: r.ProviderToken, ReadToken: r.ProviderReadToken, ShutdownGrace: r.ShutdownGrace, LogLevel: r.LogLevel,
+			PSPWebhookURL: r.hookURL(), PSPWebhookSecret: r.WebhookSecret,
 		}, streams.err, func(address string) error {
 			answers <- address
 			select {
@@ -58,12 +70,12 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 	select {
 	case err := <-ended:
 		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("set EINMAL_SIMULATOR_LISTEN to a free address, or EINMAL_PROVIDER_URL to the desk that answers there: %w", err)
+			err = fmt.Errorf("set EINMAL_SIMULATOR_LISTEN to a free address, or EINMAL_PROVIDER_URL to what answers there: %w", err)
 		}
 		return err
 	case address := <-answers:
 		r.ProviderURL = "http://" + address
-		fmt.Fprintf(streams.out, "desk     http://%s  simulated; POST /_faults makes it fail, GET /_ledger is what really happened\n", address)
+		fmt.Fprintf(streams.out, "outside   http://%s  a ticket desk and a payment provider, simulated; POST /_faults makes them fail, GET /_ledger is what really happened\n", address)
 	}
 	err = r.serve(ctx, streams, func() { close(begin) })
 	end()
@@ -73,22 +85,91 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 	return err
 }
 
-// errNotBegun is how the simulator ends when no service listens.
+// errNotBegun is how one ends when another does not listen.
 var errNotBegun = errors.New("not begun")
 
-// serve runs the services until ctx ends. listening is called when their addresses are taken.
+// serve runs the services until ctx ends, or one of them fails. listening is called when all their addresses are taken.
 func (r *runCmd) serve(ctx context.Context, streams streams, listening func()) error {
-	config := r.Config
-	var err error
-	if config.DatabaseURL, err = r.serviceURL(tickets.Name); err != nil {
+	desk, err := r.ticketsConfig()
+	if err != nil {
 		return err
 	}
-	return serveTickets(ctx, config, streams.err, func(address string) error {
-		fmt.Fprintf(streams.out, "tickets  http://%s/docs  on %s\n", address, redacted(config.DatabaseURL))
+	till, err := r.paymentsConfig()
+	if err != nil {
+		return err
+	}
+	services := []struct {
+		name, databaseURL string
+		serve             func(ctx context.Context, listening func(address string) error) error
+	}{
+		{tickets.Name, desk.DatabaseURL, func(ctx context.Context, listening func(string) error) error {
+			return serveTickets(ctx, desk, streams.err, listening)
+		}},
+		{payments.Name, till.DatabaseURL, func(ctx context.Context, listening func(string) error) error {
+			return servePayments(ctx, till, streams.err, listening)
+		}},
+	}
+	// None begins before all have their addresses: nobody hears of a start that fails.
+	begin := make(chan struct{})
+	var taken sync.WaitGroup
+	taken.Add(len(services))
+	addresses := make([]string, len(services))
+	group, ctx := errgroup.WithContext(ctx)
+	for i, s := range services {
+		group.Go(func() error {
+			return s.serve(ctx, func(address string) error {
+				addresses[i] = address
+				taken.Done()
+				select {
+				case <-begin:
+					return nil
+				case <-ctx.Done():
+					return errNotBegun
+				}
+			})
+		})
+	}
+	go func() { // which waits for ever if a start fails, and the process ends
+		taken.Wait()
+		for i, s := range services {
+			fmt.Fprintf(streams.out, "%-9s http://%s/docs  on %s\n", s.name, addresses[i], redacted(s.databaseURL))
+		}
 		listening()
 		fmt.Fprintln(streams.out, "The README shows what to send. Ctrl-C ends it.")
-		return nil
-	})
+		close(begin)
+	}()
+	if err := group.Wait(); !errors.Is(err, errNotBegun) {
+		return err
+	}
+	return nil // told to leave before it began
+}
+
+func (r *runCmd) ticketsConfig() (tickets.Config, error) {
+	config := r.Config
+	var err error
+	config.DatabaseURL, err = r.serviceURL(tickets.Name)
+	return config, err
+}
+
+// paymentsConfig is what the settings say to payments, too.
+func (r *runCmd) paymentsConfig() (payments.Config, error) {
+	config := payments.Config{
+		Config: r.Config.Config, Settings: r.Settings, Provider: r.Provider, Migrate: r.Migrate,
+		ProviderURL: r.ProviderURL, ProviderToken: r.ProviderToken, ProviderReadToken: r.ProviderReadToken, Namespace: r.Namespace,
+		ProviderTimeout: r.ProviderTimeout, EffectLease: r.EffectLease, ReconcileEvery: r.ReconcileEvery, KeyWindow: r.KeyWindow,
+	}
+	config.Listen = r.PaymentsListen
+	var err error
+	config.DatabaseURL, err = r.serviceURL(payments.Name)
+	return config, err
+}
+
+// hookURL is where the simulated provider sends its events: nowhere if nobody knows yet which port payments will have.
+func (r *runCmd) hookURL() string {
+	if _, port, err := net.SplitHostPort(r.PaymentsListen); err != nil || port == "0" {
+		return ""
+	}
+	return "http://" + r.PaymentsListen + "/v1/hooks/psp"
 }
 
 // serviceURL is the database of one service.

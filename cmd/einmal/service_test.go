@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,14 +28,14 @@ type process struct {
 	took    time.Duration // from its start until it was ready
 }
 
-// anyDesk lets the simulated desk take any port that is free: several of these tests may run at once.
-const anyDesk = "EINMAL_SIMULATOR_LISTEN=127.0.0.1:0"
+// anyPort lets what is beside the service that a test is about take any port that is free: several of these tests may run at once.
+var anyPort = []string{"EINMAL_SIMULATOR_LISTEN=127.0.0.1:0", "EINMAL_PAYMENTS_LISTEN=127.0.0.1:0"}
 
 // start starts a role on a free port and waits until it is ready. The end of the test ends it.
 func start(t *testing.T, role string, settings ...string) *process {
 	t.Helper()
 	p := &process{address: freeAddress(t)}
-	p.Cmd = command(t, append(settings, "EINMAL_LISTEN="+p.address, anyDesk), role)
+	p.Cmd = command(t, slices.Concat(anyPort, []string{"EINMAL_LISTEN=" + p.address}, settings), role)
 	p.Stdout, p.Stderr = &p.out, &p.out
 	began := time.Now()
 	if err := p.Start(); err != nil {
@@ -108,7 +109,7 @@ func TestRun(t *testing.T) {
 
 	t.Run("says what to do when its port is taken", func(t *testing.T) {
 		first := start(t, "tickets")
-		checkRefused(t, run(t, []string{"EINMAL_LISTEN=" + first.address, anyDesk}, "run"), 1, first.address, "EINMAL_LISTEN")
+		checkRefused(t, run(t, append([]string{"EINMAL_LISTEN=" + first.address}, anyPort...), "run"), 1, first.address, "EINMAL_LISTEN")
 		checkRefused(t, run(t, []string{"EINMAL_SIMULATOR_LISTEN=" + first.address}, "run"), 1, first.address, "EINMAL_SIMULATOR_LISTEN")
 	})
 
@@ -127,6 +128,24 @@ func TestRun(t *testing.T) {
 		if got := away.mirrors(t); !strings.Contains(got, `"mirror":{`) || strings.Contains(got, "desk_") {
 			t.Errorf("tickets: %s", got)
 		}
+	})
+
+	t.Run("takes payments at the provider that it simulates, which tells it of them", func(t *testing.T) {
+		payments, outside := freeAddress(t), freeAddress(t)
+		start(t, "run", "EINMAL_PAYMENTS_LISTEN="+payments, "EINMAL_SIMULATOR_LISTEN="+outside)
+		ask := func(base, method, path, key, body string) harness.Answer {
+			return harness.Do(t.Context(), harness.Call{Base: "http://" + base, Method: method, Path: path, Token: "demo-agent", Key: key, Body: body})
+		}
+		if a := ask(payments, http.MethodPut, "/v1/orders/o-1", "key-1", `{"amount":"12.50","currency":"EUR","payee":"Hammer"}`); a.Status != http.StatusCreated {
+			t.Fatalf("an order: %v", a)
+		}
+		await(t, "it is authorised", func() bool {
+			return ask(payments, http.MethodPost, "/v1/payments", "key-2", `{"order_id":"o-1","amount":"12.5","currency":"EUR"}`).Text("state") == "authorized"
+		})
+		await(t, "the event about it is accepted", func() bool {
+			events := string(ask(outside, http.MethodGet, "/_webhooks", "", "").Body)
+			return strings.Contains(events, "amount_capturable_updated") && strings.Contains(events, `"pending":0`)
+		})
 	})
 
 	t.Run("remembers after a restart", func(t *testing.T) {
