@@ -48,6 +48,9 @@ func (c Config) validate() error {
 	if c.Token == "" || c.ReadToken == "" {
 		errs = append(errs, errors.New("EINMAL_PROVIDER_TOKEN and EINMAL_PROVIDER_READ_TOKEN cannot be empty"))
 	}
+	if c.PSPWebhookURL != "" && (!isHTTP(c.PSPWebhookURL) || c.PSPWebhookSecret == "") {
+		errs = append(errs, errors.New("EINMAL_PSP_WEBHOOK_URL must be an http or https URL with a host, and EINMAL_PSP_WEBHOOK_SECRET not empty"))
+	}
 	if c.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("EINMAL_SHUTDOWN_GRACE cannot be negative"))
 	}

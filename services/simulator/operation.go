@@ -125,11 +125,11 @@ func (s *Service) handle(op operation) http.HandlerFunc {
 			s.fail(w, r, err)
 			return
 		}
+		s.webhooks.nudge() // there may be an event now, whatever becomes of the answer
 		if fault != nil && !s.strike(w, r, fault) {
 			return
 		}
 		answer.write(w)
-		s.webhooks.nudge() // there may be an event now
 	}
 }
 

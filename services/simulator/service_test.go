@@ -67,9 +67,11 @@ func TestHealth(t *testing.T) {
 func TestAWrongSettingIsNamed(t *testing.T) {
 	right := simulator.Config{Listen: "127.0.0.1:0", Token: "w", ReadToken: "r"}
 	for name, spoil := range map[string]func(*simulator.Config){
-		"EINMAL_LISTEN":         func(c *simulator.Config) { c.Listen = "8090" },
-		"EINMAL_PROVIDER_TOKEN": func(c *simulator.Config) { c.Token = "" },
-		"EINMAL_SHUTDOWN_GRACE": func(c *simulator.Config) { c.ShutdownGrace = -1 },
+		"EINMAL_LISTEN":             func(c *simulator.Config) { c.Listen = "8090" },
+		"EINMAL_PROVIDER_TOKEN":     func(c *simulator.Config) { c.Token = "" },
+		"EINMAL_PSP_WEBHOOK_URL":    func(c *simulator.Config) { c.PSPWebhookURL, c.PSPWebhookSecret = "127.0.0.1", "s" },
+		"EINMAL_PSP_WEBHOOK_SECRET": func(c *simulator.Config) { c.PSPWebhookURL = "http://127.0.0.1" },
+		"EINMAL_SHUTDOWN_GRACE":     func(c *simulator.Config) { c.ShutdownGrace = -1 },
 	} {
 		config := right
 		spoil(&config)

@@ -23,8 +23,10 @@ const (
 	// maxDue bounds the events that are read at once.
 	maxDue = 100
 
-	// pollAnyway is how long a failure of the database, or the longest wait, keeps the loop from looking.
-	pollAnyway = time.Second
+	// lookAgain is how long the loop waits when it could not look, and longestWait when there is nothing to tell: whatever makes an
+	// event nudges it.
+	lookAgain   = time.Second
+	longestWait = time.Minute
 )
 
 // webhooks tells events to the webhooks of the targets: one after the other in the order in which they are due, so that only a
@@ -64,6 +66,7 @@ func (h *webhooks) run(ctx context.Context) {
 		events, now, wait, err := h.due()
 		if err != nil {
 			h.log.LogAttrs(ctx, slog.LevelError, "events not read", slog.String("error", err.Error()))
+			events, wait = nil, lookAgain
 		}
 		for _, e := range events {
 			h.deliver(ctx, e, now)
@@ -83,9 +86,8 @@ func (h *webhooks) run(ctx context.Context) {
 
 // due are the events to tell now, or how long to wait for the next.
 func (h *webhooks) due() (events []Event, now time.Time, wait time.Duration, err error) {
-	wait = pollAnyway
 	err = h.batches.do(func(tx database.Tx) error {
-		events, now, wait = nil, tx.Now, pollAnyway
+		events, now, wait = nil, tx.Now, longestWait
 		err := tx.Where("copies > 0 AND due_at <= ?", now).Order("due_at, id").Limit(maxDue).Find(&events).Error
 		if err != nil || len(events) > 0 {
 			return err

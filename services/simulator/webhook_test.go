@@ -1,7 +1,9 @@
 package simulator_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -42,6 +44,10 @@ func (s *shop) hook(answer func(attempt int) int) *receiver {
 	return r
 }
 
+// nudge is any request to the provider, which makes it look whether an event is due: that time has passed it does not know.
+func (w *world) nudge() { w.do(w.t.Context(), readToken, "GET", "/psp/v1/refunds", "") }
+
+// tell makes the provider send its events to url.
 func (w *world) tell(url string) {
 	w.t.Helper()
 	a := w.do(w.t.Context(), "", "POST", "/_webhooks", fmt.Sprintf(`{"target":"psp","url":%q,"secret":%q}`, url, hookSecret))
@@ -187,6 +193,23 @@ func TestWebhooks(t *testing.T) {
 			r.accepts(t, wasCanceled)
 		})
 
+		t.Run("are told before the answer comes, if that takes its time", func(t *testing.T) {
+			s := openShop(t, kind)
+			r := s.hook(nil)
+			id := must(s.create("k", "pm_card_visa"))(t).ID
+			s.arm(`{"target":"psp","operation":"confirm","when":"after","action":"hang","times":1}`)
+			ctx, leave := context.WithCancel(t.Context())
+			left := make(chan answer, 1)
+			go func() {
+				left <- s.do(ctx, writeToken, "POST", "/psp/v1/payment_intents/"+id+"/confirm", "")
+			}()
+			r.accepts(t, wasAuthorized)
+			leave()
+			if a := <-left; !errors.Is(a.err, context.Canceled) {
+				t.Errorf("the answer that hangs: %v", a)
+			}
+		})
+
 		t.Run("are told nothing by a replay", func(t *testing.T) {
 			s := openShop(t, kind)
 			r := s.hook(nil)
@@ -231,6 +254,7 @@ func TestFaultsOfWebhooks(t *testing.T) {
 			arm(s, `"reorder"`)
 			s.authorized("k")
 			s.pass(time.Minute)
+			s.nudge()
 			r.accepts(t, wasAuthorized)
 		})
 
@@ -241,6 +265,7 @@ func TestFaultsOfWebhooks(t *testing.T) {
 			s.captured("k", 1250)
 			r.accepts(t, wasCaptured)
 			s.pass(time.Minute)
+			s.nudge()
 			r.accepts(t, wasCaptured, wasAuthorized)
 		})
 
