@@ -9,7 +9,8 @@
 //	command.go   the commands: rules about their members; what is fingerprinted, which counts money in minor units
 //	execute.go   a command inside its claim's transaction: domain rows and the effect; no network; execute_*.go by noun
 //	order.go     what an order is, and payment.go, refund.go; pure
-//	provider.go  calls to the provider, and what its answer, or the lack of one, shows; provider_*.go one verb each
+//	provider.go  calls to the provider, each once; provider_*.go one verb each
+//	evidence.go  what its answer, or the lack of one, shows
 //	settle.go    how an effect ended: at the payment or refund, and as the final answer of its operation
 //	hook.go      what the provider tells by itself; hook_unmatched.go what it tells of things that are not ours
 //	store.go     rows ↔ domain, the only files with queries; store_*.go by noun

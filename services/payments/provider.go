@@ -1,9 +1,8 @@
 package payments
 
 import (
+	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -82,7 +81,8 @@ func newPSP(config Config) psp {
 
 // wire is what passed over the wire in a call, whatever the library makes of it.
 type wire struct {
-	status     int // 0: no answer
+	status     int    // 0: no whole answer
+	object     string // what the answer says that it is
 	replayed   bool
 	retryAfter time.Duration
 	err        error // why there was no whole answer
@@ -108,13 +108,17 @@ func (o onceOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 			once.Body = io.NopCloser(http.NoBody)
 		}
 	}
-	res, err := o.RoundTripper.RoundTrip(&once)
+	res, body, err := whole(o.RoundTripper.RoundTrip(&once))
 	if seen == nil {
 		return res, err
 	}
 	*seen = wire{err: err}
 	if err == nil {
-		seen.status, seen.replayed = res.StatusCode, res.Header.Get("Idempotent-Replayed") == "true"
+		var is struct {
+			Object string `json:"object"`
+		}
+		_ = json.Unmarshal(body, &is) // what can't be read says nothing
+		seen.status, seen.object, seen.replayed = res.StatusCode, is.Object, res.Header.Get("Idempotent-Replayed") == "true"
 		if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
 			seen.retryAfter = time.Duration(seconds) * time.Second
 		}
@@ -122,91 +126,31 @@ func (o onceOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// result is what a call has shown.
-type result struct {
-	wire
-	no *stripe.Error // what the provider says, where it says no in a form that can be read
-}
+// maxAnswer bounds what is read of an answer: a page of a hundred payments is some 300 KiB.
+const maxAnswer = 4 << 20
 
-// ask makes a call and returns what it has shown. ok: it was answered as asked, and the answer could be read.
-func ask(ctx context.Context, call func(ctx context.Context) error) (r result, ok bool) {
-	err := call(context.WithValue(ctx, wireKey{}, &r.wire))
-	if err == nil {
-		return r, r.status/100 == 2
+// whole reads an answer to its end. One that is cut off is none.
+func whole(res *http.Response, err error) (*http.Response, []byte, error) {
+	if err != nil {
+		return nil, nil, err
 	}
-	if !errors.As(err, &r.no) && r.status/100 == 2 {
-		r.err = err // cut off, or not what it should be
+	defer res.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return nil, nil, err
 	}
-	return r, false
+	res.Body = io.NopCloser(bytes.NewReader(body))
+	return res, body, nil
 }
 
-// code is what the provider calls its no; empty: it has no name for it.
-func (r result) code() stripe.ErrorCode {
-	if r.no == nil {
-		return ""
-	}
-	return r.no.Code
-}
-
-// says is what was observed, for people.
-func (r result) says() string {
-	text := fmt.Sprintf("answered %d %s", r.status, r.code())
-	if r.replayed {
-		text += ", as to an earlier send"
-	}
-	return text
-}
-
-// aboutState are refusals that tell of the object, not of the send: of one that was captured, maybe by us, a capture is refused. Where
-// the object stands is looked up (docs/protocol.md, rule 5).
-var aboutState = map[stripe.ErrorCode]bool{
-	stripe.ErrorCodePaymentIntentUnexpectedState: true,
-	stripe.ErrorCodeIntentInvalidState:           true,
-	stripe.ErrorCodeChargeAlreadyCaptured:        true,
-	stripe.ErrorCodeChargeExpiredForCapture:      true,
-	stripe.ErrorCodeChargeAlreadyRefunded:        true,
-	stripe.ErrorCodeChargeNotRefundable:          true,
-	stripe.ErrorCodeChargeDisputed:               true,
-}
-
-// failedSend is the evidence of a send that was not answered as asked.
-func (r result) failedSend() outbox.Evidence {
-	says := outbox.Evidence{Finding: outbox.Ambiguous, Says: r.says()}
-	switch {
-	case r.err != nil && r.status == 0:
-		return outbox.FailedSend(r.err)
-	case r.err != nil:
-		return outbox.FailedAsk(r.err)
-	case r.status == http.StatusPaymentRequired: // kept under our key: every copy of the send is declined
-		says.Finding = outbox.Verdict
-	case r.status == http.StatusTooManyRequests, // whatever it says: nothing was begun
-		r.status == http.StatusUnauthorized, r.status == http.StatusForbidden: // a key that an operator will mend is no verdict
-		says.Finding, says.RetryAfter = outbox.NotSent, r.retryAfter
-	case r.status == http.StatusConflict, // another send with our key is being worked on,
-		r.no != nil && r.no.Type == stripe.ErrorTypeIdempotency, // or was answered, for another body
-		aboutState[r.code()]:
-	case r.status >= 400 && r.status < 500 && r.status != http.StatusRequestTimeout:
-		says.Finding = outbox.Refused
-	}
-	return says // of a 5xx too, the first time and when it is replayed: it tells nothing
-}
-
-// failedAsk is the evidence of any other call that was not answered as asked: none.
-func (r result) failedAsk() outbox.Evidence {
-	if r.err != nil {
-		return outbox.FailedAsk(r.err)
-	}
-	return outbox.Evidence{Finding: outbox.Ambiguous, Says: "the look-up was " + r.says()}
-}
-
-// intent reads a payment at the provider.
+// intent reads a payment at the provider. An answer about another is none.
 func (p psp) intent(ctx context.Context, reference string) (*stripe.PaymentIntent, result, bool) {
 	var intent *stripe.PaymentIntent
 	r, ok := ask(ctx, func(ctx context.Context) (err error) {
 		intent, err = p.read.V1PaymentIntents.Retrieve(ctx, reference, nil)
 		return err
 	})
-	return intent, r, ok
+	return intent, r, ok && intent.ID == reference
 }
 
 // about reads the command of an effect. One that can't be read is of a release that is not this one.
@@ -216,16 +160,6 @@ func about[C any](e outbox.Effect) (command C, ok bool) {
 
 // unreadable is the evidence of a send that this process doesn't know how to make.
 var unreadable = outbox.Evidence{Finding: outbox.NotSent, Says: "this release can't read what is to be sent"}
-
-// differs is the evidence of something that is there and is not what was asked for.
-func differs(reference, format string, args ...any) outbox.Evidence {
-	return outbox.Evidence{Finding: outbox.Different, Reference: reference, Says: fmt.Sprintf(format, args...)}
-}
-
-// stands is the evidence of a finding about an object that is in a state.
-func stands(finding outbox.Finding, reference string, status any) outbox.Evidence {
-	return outbox.Evidence{Finding: finding, Reference: reference, Says: fmt.Sprintf("the provider shows it as %s", status)}
-}
 
 // cannotClose is what the targets are that are asked by looking up.
 type cannotClose struct{}

@@ -60,7 +60,7 @@ func (a authorizer) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 		intent, err = a.write.V1PaymentIntents.Confirm(ctx, reference, params)
 		return err
 	})
-	if !ok {
+	if !ok || intent.ID != reference {
 		return r.failedSend()
 	}
 	return c.confirmed(intent)
@@ -170,7 +170,7 @@ const (
 func (a authorizer) find(ctx context.Context, e outbox.Effect, c authorizeCommand) outbox.Evidence {
 	params := &stripe.PaymentIntentListParams{CreatedRange: &stripe.RangeQueryParams{GreaterThanOrEqual: e.CreatedAt.Add(-listedBefore).Unix()}}
 	params.Limit = stripe.Int64(listed)
-	found := stands(outbox.NotFound, "", "nothing")
+	var found []outbox.Evidence
 	r, ok := ask(ctx, func(ctx context.Context) error {
 		seen := 0
 		for intent, err := range a.read.V1PaymentIntents.List(ctx, params) {
@@ -178,9 +178,7 @@ func (a authorizer) find(ctx context.Context, e outbox.Effect, c authorizeComman
 				return err
 			}
 			if intent.Metadata[metaEffectKey] == e.EffectKey {
-				if found = c.stands(intent); found.Finding != outbox.NotFound {
-					return nil
-				}
+				found = append(found, c.stands(intent))
 			}
 			if seen++; seen == maxListed {
 				return nil
@@ -188,10 +186,10 @@ func (a authorizer) find(ctx context.Context, e outbox.Effect, c authorizeComman
 		}
 		return nil
 	})
-	if !ok {
+	if !ok || r.object != "list" {
 		return r.failedAsk()
 	}
-	return found
+	return together(found)
 }
 
 // Close makes sure that the payment is not authorised any more, unless it is: then it has happened. It is called under a newer fence

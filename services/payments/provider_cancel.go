@@ -33,7 +33,7 @@ func (p canceler) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 		intent, err = p.write.V1PaymentIntents.Cancel(ctx, c.Reference, params)
 		return err
 	})
-	if !ok {
+	if !ok || intent.ID != c.Reference {
 		return r.failedSend()
 	}
 	ev := c.stands(intent)

@@ -35,7 +35,7 @@ func (p capturer) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 		intent, err = p.write.V1PaymentIntents.Capture(ctx, c.Reference, params)
 		return err
 	})
-	if !ok {
+	if !ok || intent.ID != c.Reference {
 		return r.failedSend()
 	}
 	ev := c.stands(intent)

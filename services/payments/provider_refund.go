@@ -52,15 +52,11 @@ func (p refunder) Lookup(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	if !ok {
 		return outbox.Evidence{Finding: outbox.Ambiguous, Says: unreadable.Says}
 	}
-	found := stands(outbox.NotFound, "", "nothing")
+	if e.Reference != "" {
+		return p.again(ctx, e.Reference, c)
+	}
+	var found []outbox.Evidence
 	r, ok := ask(ctx, func(ctx context.Context) error {
-		if e.Reference != "" {
-			refund, err := p.read.V1Refunds.Retrieve(ctx, e.Reference, nil)
-			if err == nil {
-				found = c.stands(refund)
-			}
-			return err
-		}
 		params := &stripe.RefundListParams{PaymentIntent: stripe.String(c.Reference)}
 		params.Limit = stripe.Int64(listed)
 		for refund, err := range p.read.V1Refunds.List(ctx, params) {
@@ -68,20 +64,35 @@ func (p refunder) Lookup(ctx context.Context, e outbox.Effect) outbox.Evidence {
 				return err
 			}
 			if refund.Metadata[metaEffectKey] == e.EffectKey {
-				found = c.stands(refund)
-				return nil
+				found = append(found, c.stands(refund))
 			}
 		}
 		return nil
 	})
-	if !ok {
+	if !ok || r.object != "list" {
 		return r.failedAsk()
 	}
-	return found
+	return together(found)
+}
+
+// again reads a refund that is known.
+func (p refunder) again(ctx context.Context, reference string, c refundCommand) outbox.Evidence {
+	var refund *stripe.Refund
+	r, ok := ask(ctx, func(ctx context.Context) (err error) {
+		refund, err = p.read.V1Refunds.Retrieve(ctx, reference, nil)
+		return err
+	})
+	if !ok || refund.ID != reference {
+		return r.failedAsk()
+	}
+	return c.stands(refund)
 }
 
 // stands is what a refund shows.
 func (c refundCommand) stands(r *stripe.Refund) outbox.Evidence {
+	if r.ID == "" {
+		return stands(outbox.Ambiguous, "", "something without a name")
+	}
 	switch r.Status {
 	case stripe.RefundStatusSucceeded:
 		if r.Amount != c.AmountMinor {

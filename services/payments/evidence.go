@@ -1,0 +1,125 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/stripe/stripe-go/v82"
+
+	"github.com/einmal/einmal/pkg/outbox"
+)
+
+// result is what a call has shown. What ends an effect, or makes certain that there was none, is believed only in the provider's own
+// words: on the way to it there are proxies, gateways and pages to log in, which speak for themselves.
+type result struct {
+	wire
+	no *stripe.Error // what the provider says, where it says no in its own form
+}
+
+// ask makes a call and returns what it has shown. ok: it was answered as asked, and the answer could be read.
+func ask(ctx context.Context, call func(ctx context.Context) error) (r result, ok bool) {
+	err := call(context.WithValue(ctx, wireKey{}, &r.wire))
+	if err == nil {
+		return r, r.status/100 == 2
+	}
+	if !errors.As(err, &r.no) && r.status/100 == 2 {
+		r.err = err // cut off, or not what it should be
+	}
+	return r, false
+}
+
+// refuses reports whether the provider itself has answered so.
+func (r result) refuses(status int, kind stripe.ErrorType) bool {
+	return r.no != nil && r.status == status && r.no.Type == kind
+}
+
+// code is what the provider calls its no; empty: it has no name for it.
+func (r result) code() stripe.ErrorCode {
+	if r.no == nil {
+		return ""
+	}
+	return r.no.Code
+}
+
+// says is what was observed, for people.
+func (r result) says() string {
+	text := strings.TrimSpace(fmt.Sprintf("answered %d %s", r.status, r.code()))
+	if r.replayed {
+		text += ", as to an earlier send"
+	}
+	return text
+}
+
+// aboutState are refusals that tell of the object, not of the send: of one that was captured, maybe by us, a capture is refused. Where
+// the object stands is looked up (docs/protocol.md, rule 5).
+var aboutState = map[stripe.ErrorCode]bool{
+	stripe.ErrorCodePaymentIntentUnexpectedState: true,
+	stripe.ErrorCodeIntentInvalidState:           true,
+	stripe.ErrorCodeChargeAlreadyCaptured:        true,
+	stripe.ErrorCodeChargeExpiredForCapture:      true,
+	stripe.ErrorCodeChargeAlreadyRefunded:        true,
+	stripe.ErrorCodeChargeNotRefundable:          true,
+	stripe.ErrorCodeChargeDisputed:               true,
+}
+
+// failedSend is the evidence of a send that was not answered as asked.
+//
+//	402 card_error              the card's bank has declined, and the provider keeps that under our key: so is every copy of the send
+//	400 about the state         the object is not as the send needs it, maybe by an earlier send of ours: it is looked up
+//	400, 404 invalid_request    this send can't be made: a wrong parameter, an object that is not there
+//	401, 403, 425, 429          somebody at the door has turned this send away: a key that an operator will mend, a limit
+//	all else                    nothing is known. 409: another send with our key is being worked on. idempotency_error: an earlier one was
+//	                            answered, for another body. 5xx: it may have been at work, and that this is a replay tells nothing more.
+//	                            3xx: not followed. And whatever is not in the provider's form.
+func (r result) failedSend() outbox.Evidence {
+	ev := outbox.Evidence{Finding: outbox.Ambiguous, Says: r.says(), RetryAfter: r.retryAfter}
+	switch {
+	case r.err != nil && r.status == 0:
+		return outbox.FailedSend(r.err)
+	case r.err != nil:
+		return outbox.FailedAsk(r.err)
+	case r.refuses(http.StatusPaymentRequired, stripe.ErrorTypeCard):
+		ev.Finding = outbox.Verdict
+	case aboutState[r.code()]:
+	case r.refuses(http.StatusBadRequest, stripe.ErrorTypeInvalidRequest), r.refuses(http.StatusNotFound, stripe.ErrorTypeInvalidRequest):
+		ev.Finding = outbox.Refused
+	case r.status == http.StatusUnauthorized, r.status == http.StatusForbidden, r.status == http.StatusTooEarly, r.status == http.StatusTooManyRequests:
+		ev.Finding = outbox.NotSent
+	}
+	return ev
+}
+
+// failedAsk is the evidence of any other call that was not answered as asked: none. A list that isn't there is not an empty one.
+func (r result) failedAsk() outbox.Evidence {
+	if r.err != nil {
+		return outbox.FailedAsk(r.err)
+	}
+	return outbox.Evidence{Finding: outbox.Ambiguous, Says: "the look-up was " + r.says(), RetryAfter: r.retryAfter}
+}
+
+// together is the evidence of all that a look through a list has found under one key: of more than one effect, the rest is told, too.
+func together(found []outbox.Evidence) outbox.Evidence {
+	best := stands(outbox.NotFound, "", "nothing")
+	for _, ev := range found {
+		switch {
+		case ev.Finding == outbox.Confirmed && best.Finding == outbox.Confirmed:
+			best.More = append(best.More, ev.Reference)
+		case best.Finding != outbox.Confirmed && ev.Finding != outbox.NotFound:
+			best = ev
+		}
+	}
+	return best
+}
+
+// differs is the evidence of something that is there and is not what was asked for.
+func differs(reference, format string, args ...any) outbox.Evidence {
+	return outbox.Evidence{Finding: outbox.Different, Reference: reference, Says: fmt.Sprintf(format, args...)}
+}
+
+// stands is the evidence of a finding about an object that is in a state.
+func stands(finding outbox.Finding, reference string, status any) outbox.Evidence {
+	return outbox.Evidence{Finding: finding, Reference: reference, Says: fmt.Sprintf("the provider shows it as %s", status)}
+}

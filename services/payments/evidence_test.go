@@ -1,0 +1,139 @@
+package payments_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/services/payments"
+)
+
+// between stands between a service and its provider, and answers in its place what a proxy, a gateway or a page to log in would.
+type between struct {
+	forward http.Handler
+	path    atomic.Value // which requests are answered so: "POST confirm"
+	left    atomic.Int64 // how many more
+	status  atomic.Int64
+	body    atomic.Value
+}
+
+func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	method, end, _ := strings.Cut(b.path.Load().(string), " ")
+	if r.Method != method || !strings.HasSuffix(r.URL.Path, end) || b.left.Add(-1) < 0 {
+		b.forward.ServeHTTP(w, r)
+		return
+	}
+	body := b.body.Load().(string)
+	if strings.HasPrefix(body, "{") {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	w.WriteHeader(int(b.status.Load()))
+	fmt.Fprint(w, body)
+}
+
+// next answers the next requests.
+func (b *between) next(times int64, path string, status int, body string) {
+	b.path.Store(path)
+	b.status.Store(int64(status))
+	b.body.Store(body)
+	b.left.Store(times)
+}
+
+// startBetween is a service whose provider is behind something that can answer for it.
+func startBetween(t *testing.T) (running, *between) {
+	t.Helper()
+	provider := startPSP(t, database.SQLite)
+	simulated, err := url.Parse(provider.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &between{forward: httputil.NewSingleHostReverseProxy(simulated)}
+	b.path.Store("")
+	proxy := httptest.NewServer(b)
+	t.Cleanup(proxy.Close)
+	return startWith(t, database.SQLite, provider, func(c *payments.Config) { c.ProviderURL = proxy.URL }), b
+}
+
+// What ends an effect, or makes certain that there was none, is believed only in the provider's own words.
+func TestOnlyTheProviderIsBelieved(t *testing.T) {
+	s, b := startBetween(t)
+	const page = "<html><body>Sign in to continue</body></html>"
+	for i, c := range []struct {
+		status int
+		body   string
+		want   string
+	}{
+		{200, page, "ambiguous"},
+		{200, ``, "ambiguous"},
+		{200, `{}`, "ambiguous"},
+		{200, `{"id":"pi_other","object":"payment_intent","status":"requires_capture","amount":1250,"currency":"eur"}`, "ambiguous"},
+		{200, `{"object":"payment_intent","status":"succeeded","amount":1250,"amount_received":1000}`, "ambiguous"},
+		{204, ``, "ambiguous"},
+		{302, page, "ambiguous"},
+		{400, page, "ambiguous"},
+		{400, `{"message":"Bad Request"}`, "ambiguous"},
+		{402, page, "ambiguous"},
+		{402, `{"error":{"type":"api_error","message":"Payment Required"}}`, "ambiguous"},
+		{404, page, "ambiguous"},
+		{405, page, "ambiguous"},
+		{401, page, "not_sent"},
+		{403, page, "not_sent"},
+		{429, page, "not_sent"},
+		{503, page, "ambiguous"},
+	} {
+		for j, v := range verbs {
+			t.Run(fmt.Sprintf("%s: %d %.40s", v.call, c.status, c.body), func(t *testing.T) {
+				s := s.at(t)
+				send := v.prepare(s, fmt.Sprintf("o-%d-%d", i, j))
+				path := "POST /" + v.call
+				if v.call == "refund" {
+					path = "POST /refunds"
+				}
+				before := len(s.psp.ledger())
+				b.next(1, path, c.status, c.body)
+				op := s.accepted(send())
+				op = s.ends(op.ID, "succeeded")
+				if op.Attempts[0].Outcome != c.want || b.left.Load() >= 1 {
+					t.Errorf("%+v", op.Attempts)
+				}
+				if made := s.psp.ledger()[before:]; len(made) != 1 {
+					t.Errorf("%+v", made)
+				}
+			})
+		}
+	}
+	s.healthy()
+}
+
+// A list that isn't there is not an empty one: nothing is sent again because of it, which would be a second refund where keys are
+// ignored.
+func TestWhatIsNoLookUp(t *testing.T) {
+	s, b := startBetween(t)
+	s.psp.treatsKeys("ignore")
+	for i, body := range []string{`{}`, `{"object":"list"`, `null`, `[]`, ``, `<html>`, `{"data":[]}`, `{"object":"error","data":[]}`} {
+		for j, v := range verbs {
+			t.Run(v.call+": "+body, func(t *testing.T) {
+				s := s.at(t)
+				send := v.prepare(s, fmt.Sprintf("o-%d-%d", i, j))
+				before, calls := len(s.psp.ledger()), s.psp.calls(v.call)
+				s.psp.arm(v.call, "after", "lose")
+				path := "GET "
+				if v.call == "refund" {
+					path = "GET /refunds"
+				}
+				b.next(2, path, 200, body)
+				s.ends(s.accepted(send()).ID, "succeeded")
+				if made := s.psp.ledger()[before:]; len(made) != 1 || b.left.Load() > 0 || s.psp.calls(v.call) != calls+1 {
+					t.Errorf("%d looks left, %d sends, %+v", b.left.Load(), s.psp.calls(v.call)-calls, made)
+				}
+			})
+		}
+	}
+	s.healthy()
+}
