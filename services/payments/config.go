@@ -66,6 +66,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("EINMAL_PROVIDER_URL %q is not http://HOST or https://HOST, with a path at most", c.ProviderURL)
 	case c.PaymentMethod == "" || c.HookAccount == "":
 		return fmt.Errorf("EINMAL_PSP_PAYMENT_METHOD and EINMAL_PSP_HOOK_ACCOUNT must not be empty")
+	case strings.HasPrefix(c.ProviderToken, "sk_") && c.ProviderReadToken == "demo-provider-read":
+		return fmt.Errorf("EINMAL_PROVIDER_READ_TOKEN is the simulator's: set it to a restricted key that may read payments and refunds, or to the same key as EINMAL_PROVIDER_TOKEN")
 	case c.UnmatchedAfter <= 0:
 		return fmt.Errorf("EINMAL_PSP_UNMATCHED_AFTER is %s; it must be longer than nothing", c.UnmatchedAfter)
 	}

@@ -16,6 +16,7 @@ func TestConfig(t *testing.T) {
 		"EINMAL_PROVIDER_URL":         func(c *payments.Config) { c.ProviderURL = "127.0.0.1:8090" },
 		"EINMAL_PROVIDER_URL \"":      func(c *payments.Config) { c.ProviderURL = "" },
 		"with a path at most":         func(c *payments.Config) { c.ProviderURL = "http://127.0.0.1/psp?x=1" },
+		"EINMAL_PROVIDER_READ_TOKEN":  func(c *payments.Config) { c.ProviderToken = "sk_test_1" },
 		"EINMAL_PSP_PAYMENT_METHOD":   func(c *payments.Config) { c.PaymentMethod = "" },
 		"EINMAL_PSP_HOOK_ACCOUNT":     func(c *payments.Config) { c.HookAccount = "" },
 		"EINMAL_PSP_UNMATCHED_AFTER":  func(c *payments.Config) { c.UnmatchedAfter = 0 },

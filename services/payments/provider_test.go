@@ -361,6 +361,71 @@ func TestRefusalsAboutTheState(t *testing.T) {
 	})
 }
 
+// A capture or cancel that is declined leaves the payment as it was.
+func TestAChangeThatIsDeclined(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := start(t, kind)
+		p := s.authorized("o")
+		s.psp.arm("cancel", "before", "status", `"status":402`)
+		expect(t, "cancel", s.cancel("x", p.ID, wait), 409, problem.PaymentNotCancelable)
+		s.psp.arm("capture", "before", "status", `"status":402`)
+		expect(t, "capture", s.capture("c", p.ID, "10", wait), 409, problem.PaymentNotCapturable)
+		if got := s.payment(p.ID); got != p {
+			t.Errorf("%+v, then %+v", p, got)
+		}
+		s.psp.struck(2)
+		s.done(s.capture("c2", p.ID, "10", wait), "captured")
+		s.healthy()
+	})
+}
+
+// A person can end what no machine can.
+func TestAPersonDecides(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := start(t, kind)
+		for _, c := range []struct{ says, state string }{{"succeeded", "captured"}, {"failed", "authorized"}, {"canceled", "authorized"}} {
+			p := s.authorized("o-" + c.says)
+			s.psp.does("payment_intents/"+p.Reference+"/capture", "amount_to_capture=999") // another amount than ours
+			op := s.accepted(s.capture("c-"+c.says, p.ID, "10"))
+			op = s.becomes(op.ID, "is with a person", func(op operation) bool { return op.ReviewID != "" })
+			a := s.As("demo-operator").Send(t, "POST", "/v1/reviews/"+op.ReviewID+"/resolution", `{"state":"`+c.says+`","evidence":"As agreed with the payee."}`, key("decide-%s", c.says))
+			if got := s.payment(p.ID); a.Status != 200 || got.State != c.state || got.OpenOperationID != "" {
+				t.Errorf("%s: %+v", a, got)
+			}
+			s.ends(op.ID, c.says)
+		}
+		if v := s.fsck(); len(v) != 0 {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
+// Who has lost the effect to somebody else between making the payment and storing its reference confirms nothing.
+func TestOnlyTheStoredReferenceIsConfirmed(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := start(t, kind)
+		s.psp.treatsKeys("ignore")
+		s.put("o")
+		s.psp.arm("create", "after", "delay", `"delay_ms":400`)
+		op := s.accepted(s.pay("k", "o"))
+		s.becomes(op.ID, "is making the payment", func(operation) bool { return s.psp.calls("create") == 1 })
+		if err := s.db.Read(t.Context()).Exec("UPDATE effects SET fence = fence + 1").Error; err != nil {
+			t.Fatal(err)
+		}
+		op = s.becomes(op.ID, "has given up", func(op operation) bool { return op.Attempts[0].Outcome != "" })
+		if op.Attempts[0].Outcome != "not_sent" || s.psp.calls("confirm") != 0 {
+			t.Errorf("%+v, %d confirms", op, s.psp.calls("confirm"))
+		}
+		op = s.ends(op.ID, "succeeded")
+		intents := s.psp.intents()
+		if len(intents) != 2 || intents[0].Status != "requires_confirmation" || intents[1].ID != op.Reference {
+			t.Errorf("%+v: %+v", op, intents)
+		}
+		s.psp.has("authorize 1250 EUR")
+		s.healthy()
+	})
+}
+
 // Withdrawing what may be authorised closes it at the provider first.
 func TestClosing(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {

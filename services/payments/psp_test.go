@@ -151,20 +151,18 @@ func (p psp) sound() {
 	}
 }
 
-// intents are the provider's payments.
-func (p psp) intents() (all []struct {
+// intent is a payment as the provider shows it.
+type intent struct {
 	ID, Status string
 	Metadata   map[string]string
-}) {
+}
+
+// intents are the provider's payments, the oldest first.
+func (p psp) intents() []intent {
 	p.t.Helper()
-	var page struct {
-		Data []struct {
-			ID, Status string
-			Metadata   map[string]string
-		}
-	}
+	var page struct{ Data []intent }
 	p.do("GET", "/psp/v1/payment_intents?limit=100", "", &page)
-	slices.Reverse(page.Data) // the newest comes first
+	slices.Reverse(page.Data)
 	return page.Data
 }
 
