@@ -1,6 +1,10 @@
 package outbox
 
-import "time"
+import (
+	"strings"
+	"time"
+	"unicode/utf8"
+)
 
 // Finding is what a call to a target has shown.
 type Finding string
@@ -44,4 +48,31 @@ type Evidence struct {
 	More       []string      // names of further effects under the same effect key, of which there must be none
 	Says       string        // for people, in a review or an attempt: no secrets, no bodies
 	RetryAfter time.Duration // what the target asked for: no call before that
+}
+
+const (
+	// maxReference is what names of objects have elsewhere too, in characters. A person may give one of the same length.
+	maxReference = 255
+
+	// maxSays holds any sentence of a provider, in bytes.
+	maxSays = 500
+)
+
+// kept is evidence as rows can keep it. What was observed comes from outside, and what a database refuses would never settle: nobody
+// would ever hear of the effect. So a name that can't be kept is one that can't be read, and what is for people is cut.
+func (ev Evidence) kept() Evidence {
+	if !isName(ev.Reference) {
+		ev.Finding, ev.Reference, ev.More = Ambiguous, "", nil
+		ev.Says = strings.TrimSpace(ev.Says + ", with a reference that can't be kept")
+	}
+	ev.Says = strings.ToValidUTF8(strings.ReplaceAll(ev.Says, "\x00", "\ufffd"), "\ufffd")
+	if len(ev.Says) > maxSays {
+		ev.Says = strings.ToValidUTF8(ev.Says[:maxSays], "")
+	}
+	return ev
+}
+
+// isName reports whether a target's name for an effect can be kept, or there is none.
+func isName(reference string) bool {
+	return utf8.ValidString(reference) && utf8.RuneCountInString(reference) <= maxReference && !strings.Contains(reference, "\x00")
 }

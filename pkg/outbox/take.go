@@ -88,5 +88,5 @@ func (o *Outbox) call(ctx context.Context, t Target, e Effect, method func(conte
 			ev = Evidence{Finding: Ambiguous, Says: "the provider failed"}
 		}
 	}()
-	return t.Ability.believe(method(ctx, e))
+	return t.Ability.believe(method(ctx, e).kept())
 }
