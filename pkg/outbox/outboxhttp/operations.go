@@ -62,16 +62,16 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 		if _, err := h.Executor.Row(tx, account, id); errors.Is(err, idempotency.ErrNotFound) {
 			return idempotency.Answer{}, problem.New(problem.OperationNotFound, "This account has no operation with this id.")
 		}
-		_, err := do(tx, account, id)
+		e, err := do(tx, account, id)
 		switch {
 		case errors.Is(err, outbox.ErrNoEffect):
-			return idempotency.Answer{}, idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "This operation has ended; its answer does not change any more."))
+			return idempotency.Answer{}, ended(own)
 		case errors.Is(err, outbox.ErrRunning):
 			return idempotency.Answer{}, idemhttp.RefusalFinal(own, problem.New(problem.OperationRunning, "Its effect may have happened, and its target can't take it back. Wait for its final answer."))
 		case err != nil:
 			return idempotency.Answer{}, err
 		}
-		return h.asItIs(tx, account, id)
+		return h.asItIs(tx, own, e)
 	})
 	if err != nil {
 		return err
@@ -81,11 +81,15 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 	return idemhttp.Write(c, result)
 }
 
-// asItIs answers with an operation as the transaction leaves it.
-func (h Handlers) asItIs(tx database.Tx, account, id string) (idempotency.Answer, error) {
-	op, err := h.Executor.Row(tx, account, id)
+// asItIs answers with the operation of an effect as the transaction leaves it. Where somebody else has ended it since the effect was
+// read, what was asked for came too late.
+func (h Handlers) asItIs(tx database.Tx, own idempotency.Operation, e outbox.Effect) (idempotency.Answer, error) {
+	op, err := h.Executor.Row(tx, e.AccountID, e.OperationID)
 	if err != nil {
 		return idempotency.Answer{}, err
+	}
+	if op.State.Final() && !e.State.Final() {
+		return idempotency.Answer{}, ended(own)
 	}
 	if err := outbox.DescribeIn(tx, &op); err != nil {
 		return idempotency.Answer{}, err
@@ -95,4 +99,8 @@ func (h Handlers) asItIs(tx database.Tx, account, id string) (idempotency.Answer
 		status = http.StatusAccepted
 	}
 	return idemhttp.OperationAnswer(status, op)
+}
+
+func ended(own idempotency.Operation) error {
+	return idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "This operation has ended; its answer does not change any more."))
 }

@@ -2,6 +2,7 @@ package outboxhttp_test
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/outbox"
 	"github.com/einmal/einmal/pkg/problem"
 	"github.com/einmal/einmal/pkg/server/servertest"
@@ -155,6 +157,31 @@ func TestReconcile(t *testing.T) {
 			if n := s.desk.called("lookup"); n != 0 {
 				t.Errorf("%d look-ups beside a send under way", n)
 			}
+		})
+
+		t.Run("of what ends at that moment came too late", func(t *testing.T) {
+			s := start(t, kind, lookedUp)
+			s.desk.says(shows(ambiguous), nil, nil)
+			stop := s.work(t)
+			id := s.accept(t, "k")
+			s.becomes(t, id, "is unknown", in("unknown"))
+			stop()
+			var late servertest.Answer
+			var asked sync.WaitGroup
+			err := s.db.InTx(t.Context(), func(tx database.Tx) error { // on PostgreSQL it has read the effect, and waits to write
+				if err := s.box.Decide(tx, "acme", id, idempotency.Failed, ""); err != nil {
+					return err
+				}
+				asked.Go(func() { late = s.about(t, "reconcile", id, "r") })
+				s.waitForWaiter(t, kind)
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked.Wait()
+			expect(t, "reconcile", late, 409, problem.OperationFinal)
+			replays(t, late, func() servertest.Answer { return s.about(t, "reconcile", id, "r") })
 		})
 
 		t.Run("of what is queued changes nothing", func(t *testing.T) {

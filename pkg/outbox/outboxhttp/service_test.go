@@ -213,6 +213,17 @@ func in(state string) func(operation) bool {
 	return func(op operation) bool { return op.State == state }
 }
 
+// waitForWaiter waits until a statement waits for somebody's lock. On SQLite, where a transaction waits before its first, nothing tells.
+func (s effects) waitForWaiter(t *testing.T, kind database.Kind) {
+	t.Helper()
+	for waiting := 0; kind == database.Postgres && waiting == 0; {
+		err := s.db.Read(t.Context()).Raw("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting).Error
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // events reads what happened to an operation, as "type from>to by principal", of one type.
 func (s effects) events(t *testing.T, id, of string) (all []string) {
 	t.Helper()
