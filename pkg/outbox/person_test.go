@@ -126,7 +126,10 @@ func TestCancel(t *testing.T) {
 			s := set(t, floored)
 			e := s.reach(idempotency.Running, true)
 			s.ok(s.cancel(e))
-			s.sent(e, Evidence{Finding: NotSent})
+			e = s.sent(e, Evidence{Finding: NotSent, RetryAfter: time.Hour})
+			if e.NextAt == nil || e.NextAt.After(s.db.Now()) { // what the target asked for concerns no send any more
+				t.Errorf("it waits until %v, at %s: %+v", e.NextAt, s.db.Now(), e)
+			}
 			e = s.settleDown(e)
 			if op := s.operation(e); op.State != idempotency.Canceled || s.desk.called(send) != 0 {
 				t.Errorf("%s %q after %d sends", op.State, op.ResponseBody, s.desk.called(send))

@@ -44,6 +44,9 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 		return t.staysInDoubt(e, later)
 	case NotSent:
 		if e.onlyDoubt() {
+			if e.CancelAskedAt != nil {
+				later = now // nothing will be sent that would have to wait
+			}
 			return step{to: idempotency.Queued, next: later, change: func(tx database.Tx) (bool, error) { return notSent(tx, e, later) }}
 		}
 		return t.staysInDoubt(e, later)
