@@ -109,13 +109,29 @@ func TestRun(t *testing.T) {
 			s := set(t, keyed)
 			s.run() // it looks for due effects once a minute
 			s.becomes(func() Effect { e := s.accept("before"); s.box.Nudge(); return e }(), idempotency.Succeeded)
-			began, settled := time.Now(), s.box.Settled()
-			e := s.accept("k")
+			began, e := time.Now(), s.accept("k")
+			settled := s.box.Settled(e.OperationID)
 			s.box.Nudge()
 			receive(t, settled, "word to those who wait for an operation")
 			s.becomes(e, idempotency.Succeeded)
 			if took := time.Since(began); took > s.box.pollEvery/2 {
 				t.Errorf("%s", took)
+			}
+		})
+		t.Run("wakes who waits for an operation that ends, and leaves those alone who wait for another", func(t *testing.T) {
+			s := set(t, keyed)
+			s.run()
+			e, another := s.accept("k"), ""
+			for i := 0; another == "" || s.box.changed.of(another) == s.box.changed.of(e.OperationID); i++ {
+				another = fmt.Sprint("op_", i)
+			}
+			settled, undisturbed := s.box.Settled(e.OperationID), s.box.Settled(another)
+			s.box.Nudge()
+			receive(t, settled, "word to those who wait for an operation")
+			select {
+			case <-undisturbed:
+				t.Error("woken for nothing")
+			default:
 			}
 		})
 		t.Run("finds without a nudge what another process has accepted", func(t *testing.T) {

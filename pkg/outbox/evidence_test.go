@@ -36,7 +36,9 @@ func TestEvidenceThatCanNotBeKept(t *testing.T) {
 		}
 		t.Run("what is for people is cut to what can be kept and read", func(t *testing.T) {
 			s := set(t, keyed)
-			s.desk.onSend = func(Effect) Evidence { return Evidence{Finding: Ambiguous, Says: "\x00\xff" + strings.Repeat("ß", 60_000)} }
+			s.desk.onSend = func(Effect) Evidence {
+				return Evidence{Finding: Ambiguous, Says: "\x00\xff" + strings.Repeat("ß", 60_000)}
+			}
 			e := s.send(s.accept("k"))
 			sends := s.operation(e).Effect.Sends
 			if e.State != idempotency.Unknown || len(sends) != 1 {

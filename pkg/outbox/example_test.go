@@ -191,7 +191,7 @@ func (s service) accept(key idempotency.Key) idempotency.Operation {
 func (s service) wait(op idempotency.Operation, until func(idempotency.Operation) bool) {
 	s.box.Nudge()
 	for {
-		settled := s.box.Settled()
+		settled := s.box.Settled(op.ID)
 		if until(s.operation(op)) {
 			return
 		}

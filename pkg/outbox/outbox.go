@@ -46,8 +46,8 @@ type Outbox struct {
 	service   string
 	pollEvery time.Duration
 	targets   map[string]Target
-	nudges    signal // something may be due
-	changed   signal // something was settled
+	nudges    signal  // something may be due
+	changed   signals // an operation was settled
 }
 
 // New makes an outbox for targets. Effects for others stay where they are.
@@ -93,7 +93,7 @@ func (o *Outbox) Enqueue(tx database.Tx, op idempotency.Operation, target, name 
 func (o *Outbox) Nudge() { o.nudges.broadcast() }
 
 // Announce says that an operation may have ended: by a Cancel or a Decide that has just been committed. It wakes those who wait.
-func (o *Outbox) Announce() { o.changed.broadcast() }
+func (o *Outbox) Announce(operationID string) { o.changed.of(operationID).broadcast() }
 
 // Run works until ctx ends. Then nothing new is taken, and what is under way ends and is settled.
 func (o *Outbox) Run(ctx context.Context) {

@@ -59,7 +59,7 @@ func (o *Outbox) settle(ctx context.Context, t Target, taken Effect, ev Evidence
 		})
 		switch {
 		case err == nil:
-			o.changed.broadcast()
+			o.changed.of(taken.OperationID).broadcast()
 			if !s.next.IsZero() {
 				o.Nudge() // it may be due before what the lanes wait for
 			}

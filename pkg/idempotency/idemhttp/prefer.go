@@ -21,14 +21,16 @@ const (
 	// MaxPreferWait is the longest that Prefer: wait can ask for: below what load balancers and clients commonly give up after.
 	MaxPreferWait = 30 * time.Second
 
-	// look is how often a waiting caller looks by himself, since another replica may settle what he waits for.
-	look = 100 * time.Millisecond
+	// firstLook is when a waiting caller looks by himself, since another replica may settle what he waits for. The pauses double up to
+	// longestLook: what takes long is not told much later for it, and hundreds who wait leave the database to those who work.
+	firstLook   = 100 * time.Millisecond
+	longestLook = time.Second
 )
 
 // Waiter lets callers wait for the final answer of an accepted operation (RFC 7240, section 4.3).
 type Waiter struct {
 	Executor *idempotency.Executor
-	Settled  func() <-chan struct{} // closed when this process settles something
+	Settled  func(operationID string) <-chan struct{} // closed when this process settles something of the operation
 }
 
 // Wait returns the result of an attempt, final if it becomes so within what Prefer: wait asks for.
@@ -58,8 +60,8 @@ func (w Waiter) WaitFor(c echo.Context, op idempotency.Operation) (idempotency.O
 	c.Response().Header().Set(headerApplied, fmt.Sprintf("wait=%d", patience/time.Second))
 	ctx, cancel := context.WithTimeout(c.Request().Context(), patience)
 	defer cancel()
-	for !op.State.Final() {
-		settled := w.Settled()
+	for look := firstLook; !op.State.Final(); look = min(2*look, longestLook) {
+		settled := w.Settled(op.ID)
 		now, err := w.Executor.ByID(c.Request().Context(), op.AccountID, op.ID)
 		if err != nil {
 			return op, err

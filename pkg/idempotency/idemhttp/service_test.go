@@ -104,7 +104,7 @@ func startOn(t *testing.T, db *database.DB, options idempotency.Options) *things
 
 // waiter is one that nobody tells when something is settled, as in a replica that does not settle it.
 func (s *things) waiter() idemhttp.Waiter {
-	return idemhttp.Waiter{Executor: s.exec, Settled: func() <-chan struct{} { return nil }}
+	return idemhttp.Waiter{Executor: s.exec, Settled: func(string) <-chan struct{} { return nil }}
 }
 
 // described is what is known of effects outside, as an outbox knows it: by operation, its state while it is open and the rest.

@@ -77,7 +77,7 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 		return err
 	}
 	h.Outbox.Nudge()
-	h.Outbox.Announce()
+	h.Outbox.Announce(id)
 	return idemhttp.Write(c, result)
 }
 

@@ -41,7 +41,7 @@ func TestCancel(t *testing.T) {
 		t.Run("ends what was not sent, and wakes who waits", func(t *testing.T) {
 			s := start(t, kind, unable)
 			id := s.accept(t, "k")
-			settled := s.box.Settled()
+			settled := s.box.Settled(id)
 			a := s.about(t, "cancel", id, "c")
 			op := told(t, a)
 			if a.Status != 200 || a.Header.Get("Retry-After") != "" || op.ID != id || op.State != "canceled" || op.Effect != "none" || op.NextAction != "stop" || len(op.Attempts) != 0 {

@@ -123,6 +123,7 @@ func (h Handlers) resolve(c echo.Context) error {
 		return err
 	}
 	who, id := h.Caller(c), c.Param("id")
+	var about string // which operation
 	result, err := h.Executor.Do(c.Request().Context(), call.Request(catalogue.ReviewResolve, command), func(tx database.Tx, own idempotency.Operation) (idempotency.Answer, error) {
 		r, err := review.Resolve(tx, who.Account, id, who.Principal, review.Evidence{Source: who.Principal, At: tx.Now, Says: command.Evidence})
 		switch {
@@ -133,6 +134,7 @@ func (h Handlers) resolve(c echo.Context) error {
 		case err != nil:
 			return idempotency.Answer{}, err
 		}
+		about = r.OperationID
 		if err := h.Outbox.Resolved(tx, r, command.state(), command.Reference); err != nil {
 			return idempotency.Answer{}, err
 		}
@@ -149,7 +151,7 @@ func (h Handlers) resolve(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	h.Outbox.Announce()
+	h.Outbox.Announce(about)
 	return idemhttp.Write(c, result)
 }
 

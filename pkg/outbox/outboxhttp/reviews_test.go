@@ -179,7 +179,7 @@ func TestResolution(t *testing.T) {
 		})
 
 		t.Run("ends the operation, wakes who waits, and stays", func(t *testing.T) {
-			settled := s.box.Settled()
+			settled := s.box.Settled(op.ID)
 			a := s.resolve(t, op.ReviewID, "r", found) // with the key of all the above
 			var q question
 			a.Decode(t, &q)
