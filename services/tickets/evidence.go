@@ -3,6 +3,7 @@ package tickets
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"time"
 
@@ -25,7 +26,17 @@ func (r reply) read(into any) bool { return json.Unmarshal(r.body, into) == nil 
 // deskTicket is what the desk says of a ticket.
 type deskTicket struct {
 	Reference string `json:"reference"`
+	EffectKey string `json:"effect_key"` // that it was opened with; a desk may leave it out
 }
+
+// isAbout reports whether the ticket may be that of an effect key. One with another key is not: the desk, or a cache before it, has
+// answered somebody else's question, or has not understood by what it was asked to look.
+func (t deskTicket) isAbout(effectKey string) bool {
+	return t.EffectKey == "" || t.EffectKey == effectKey
+}
+
+// errorCode is how the desk writes its codes.
+var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
 
 // afterSend is the evidence of an answer to a send.
 //
@@ -36,8 +47,9 @@ type deskTicket struct {
 //	401, 403, 425, 429      somebody at the door has turned this send away: a token that an operator will mend, a limit
 //	all else                nothing is known. 404, 405, 410: a wrong URL, or a proxy, says nothing about the desk. 408, 5xx: it may have been
 //	                        at work. 3xx: not followed, and given after the work by some. 409: another send of the key is in progress.
-//	                        422 key_reused: an earlier send was answered. 2xx without a reference: the desk, or not even that.
-func (r reply) afterSend() outbox.Evidence {
+//	                        422 key_reused: an earlier send was answered. 2xx without a reference, or about another effect key: the desk, or not
+//	                        even that.
+func (r reply) afterSend(effectKey string) outbox.Evidence {
 	var answer struct {
 		deskTicket
 		Code string `json:"code"`
@@ -45,10 +57,13 @@ func (r reply) afterSend() outbox.Evidence {
 	if !r.read(&answer) {
 		answer.Code, answer.Reference = "", "" // half of what can't be read is nothing
 	}
+	if !errorCode.MatchString(answer.Code) {
+		answer.Code = "" // people are told codes, not what else somebody may have put there
+	}
 	ev := outbox.Evidence{Finding: outbox.Ambiguous, Says: strings.TrimSpace(fmt.Sprintf("answered %d %s", r.status, answer.Code)), RetryAfter: r.retryAfter}
 	switch r.status {
 	case http.StatusCreated:
-		if answer.Reference != "" {
+		if answer.Reference != "" && answer.isAbout(effectKey) {
 			ev.Finding, ev.Reference = outbox.Confirmed, answer.Reference
 		}
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -69,7 +84,7 @@ func (r reply) afterSend() outbox.Evidence {
 }
 
 // afterLookup is the evidence of an answer to a look-up. A list that isn't there is not an empty one.
-func (r reply) afterLookup() outbox.Evidence {
+func (r reply) afterLookup(effectKey string) outbox.Evidence {
 	var answer struct {
 		Items []deskTicket `json:"items"`
 	}
@@ -81,7 +96,7 @@ func (r reply) afterLookup() outbox.Evidence {
 	}
 	var found []string
 	for _, item := range answer.Items {
-		if item.Reference == "" {
+		if item.Reference == "" || !item.isAbout(effectKey) {
 			return r.unreadable("look-up")
 		}
 		found = append(found, item.Reference)
@@ -90,13 +105,13 @@ func (r reply) afterLookup() outbox.Evidence {
 }
 
 // afterClose is the evidence of an answer to a close, which is conclusive only if it says so.
-func (r reply) afterClose() outbox.Evidence {
+func (r reply) afterClose(effectKey string) outbox.Evidence {
 	var answer struct {
-		Happened  *bool  `json:"happened"`
-		Reference string `json:"reference"`
+		deskTicket
+		Happened *bool `json:"happened"`
 	}
 	switch {
-	case r.status != http.StatusOK || !r.read(&answer) || answer.Happened == nil:
+	case r.status != http.StatusOK || !r.read(&answer) || answer.Happened == nil || !answer.isAbout(effectKey):
 		return r.unreadable("close")
 	case !*answer.Happened:
 		return outbox.Evidence{Finding: outbox.Closed, Says: "closed, nothing had happened"}

@@ -48,6 +48,8 @@ func TestWhatAnAnswerToASendShows(t *testing.T) {
 		{201, made + "x", outbox.Ambiguous},
 		{201, `{"reference":"D-1","reference":"D-2"}`, outbox.Ambiguous},
 		{201, `{"reference":7}`, outbox.Ambiguous},
+		{201, `{"reference":"D-1","effect_key":"k"}`, outbox.Confirmed},
+		{201, `{"reference":"D-1","effect_key":"another"}`, outbox.Ambiguous},
 		{200, made, outbox.Ambiguous}, // a desk that creates says so
 		{200, portal, outbox.Ambiguous},
 		{202, made, outbox.Ambiguous},
@@ -107,6 +109,12 @@ func TestWhatAnAnswerToASendShows(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a code that is none is not repeated to anybody", func(t *testing.T) {
+		ev := answers(t, 500, code("Bearer s3cret")).Send(t.Context(), outbox.Effect{EffectKey: "k", Command: []byte(`{}`)})
+		if ev.Says != "answered 500" {
+			t.Errorf("%+v", ev)
+		}
+	})
 	t.Run("every 4xx that nobody foresaw is no end", func(t *testing.T) {
 		for status := 400; status < 500; status++ {
 			ev := answers(t, status, `{}`).Send(t.Context(), outbox.Effect{EffectKey: "k", Command: []byte(`{}`)})
@@ -125,6 +133,9 @@ func TestWhatAnAnswerToALookUpShows(t *testing.T) {
 	}{
 		{200, `{"items":[{"reference":"D-1"}]}`, outbox.Evidence{Finding: outbox.Confirmed, Reference: "D-1", More: []string{}}},
 		{200, `{"items":[{"reference":"D-1"},{"reference":"D-2"}]}`, outbox.Evidence{Finding: outbox.Confirmed, Reference: "D-1", More: []string{"D-2"}}},
+		{200, `{"items":[{"reference":"D-1","effect_key":"k"}]}`, outbox.Evidence{Finding: outbox.Confirmed, Reference: "D-1", More: []string{}}},
+		{200, `{"items":[{"reference":"D-1","effect_key":"another"}]}`, outbox.Evidence{Finding: outbox.Ambiguous}}, // a desk that lists all it has
+		{200, `{"items":[{"reference":"D-1","effect_key":"k"},{"reference":"D-2","effect_key":"another"}]}`, outbox.Evidence{Finding: outbox.Ambiguous}},
 		{200, `{"items":[]}`, outbox.Evidence{Finding: outbox.NotFound}},
 		{200, `{"items":null}`, outbox.Evidence{Finding: outbox.Ambiguous}},
 		{200, `{"items":[{}]}`, outbox.Evidence{Finding: outbox.Ambiguous}},
@@ -160,6 +171,9 @@ func TestWhatAnAnswerToACloseShows(t *testing.T) {
 		{200, `{"happened":false}`, outbox.Closed},
 		{200, `{"happened":true,"reference":"D-1"}`, outbox.Confirmed},
 		{200, `{"happened":true}`, outbox.Confirmed},
+		{200, `{"happened":false,"effect_key":"k"}`, outbox.Closed},
+		{200, `{"happened":false,"effect_key":"another"}`, outbox.Ambiguous},
+		{200, `{"happened":true,"reference":"D-1","effect_key":"another"}`, outbox.Ambiguous},
 		{200, `{"happened":null}`, outbox.Ambiguous},
 		{200, `{"happened":"false"}`, outbox.Ambiguous},
 		{200, `{"happened":false`, outbox.Ambiguous},

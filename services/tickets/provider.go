@@ -81,7 +81,7 @@ func (p provider) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	if err != nil {
 		return outbox.FailedSend(err)
 	}
-	return r.afterSend()
+	return r.afterSend(e.EffectKey)
 }
 
 // Lookup asks the desk for the ticket by its effect key.
@@ -90,7 +90,7 @@ func (p provider) Lookup(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	if err != nil {
 		return outbox.FailedAsk(err)
 	}
-	return r.afterLookup()
+	return r.afterLookup(e.EffectKey)
 }
 
 // Close raises the floor below which the desk takes no send of this effect any more, and says whether one had taken effect.
@@ -100,7 +100,7 @@ func (p provider) Close(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	if err != nil {
 		return outbox.FailedAsk(err)
 	}
-	return r.afterClose()
+	return r.afterClose(e.EffectKey)
 }
 
 // headerFence tells the desk under which fence a send was taken, so that it can refuse those below a floor.
