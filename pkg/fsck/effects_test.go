@@ -16,7 +16,7 @@ import (
 // effect inserts the effect of an operation: its state, and what the protocol says belongs to it.
 const effect = `INSERT INTO effects (account_id, id, operation_id, idempotency_key, type, target, effect_key, command, state, fence, doubt, first_sent_at,
 		accepted_at, leased_by, next_at, attempts, asks, priority, reference, review_id, created_at, updated_at)
-	SELECT account_id, ?, id, idempotency_key, type, 'desk', 'key', ?, ?, ?, ?, ?, ?, '', ?, 1, 0, false, '', ?, created_at, updated_at
+	SELECT account_id, ?, id, idempotency_key, type, 'desk', idempotency_key, ?, ?, ?, ?, ?, ?, '', ?, 1, 0, false, '', ?, created_at, updated_at
 	FROM operations WHERE account_id = 'acme' AND idempotency_key = ?`
 
 // keepEffects is a healthy database with an effect in every state, eff_KEY of the operation of KEY.
@@ -76,6 +76,8 @@ func keepEffects(t *testing.T, kind database.Kind) kept {
 func TestEachCheckOfEffectsSeesWhatItIsAbout(t *testing.T) {
 	const (
 		orphan   = "every effect has its operation"
+		ownKey   = "an effect has its operation's key"
+		oneKey   = "no two effects have one effect key"
 		together = "an operation and its effect end together"
 		doubt    = "doubt and state agree"
 		due      = "an open effect is due, held, or with a person"
@@ -88,6 +90,9 @@ func TestEachCheckOfEffectsSeesWhatItIsAbout(t *testing.T) {
 	}{
 		"an operation that is gone":              {"UPDATE effects SET operation_id = 'op_gone' WHERE id = ?", "new", []string{orphan}},
 		"an operation of another account":        {"UPDATE effects SET account_id = 'globex' WHERE id = ?", "new", []string{orphan}},
+		"the key of another operation":           {"UPDATE effects SET idempotency_key = 'again' WHERE id = ?", "new", []string{ownKey}},
+		"the effect key of another":              {"UPDATE effects SET effect_key = 'zzz' WHERE id IN (?, 'eff_unknown')", "sending", []string{oneKey}},
+		"an unknown one that is in no doubt":     {"UPDATE effects SET doubt = NULL WHERE id = ?", "unknown", []string{doubt}},
 		"an effect that ended alone":             {"UPDATE effects SET state = 'failed', next_at = NULL WHERE id = ?", "new", []string{together}},
 		"an effect that ended otherwise":         {"UPDATE effects SET state = 'succeeded' WHERE id = ?", "refused", []string{together}},
 		"an operation that ended alone":          {"UPDATE effects SET state = 'queued', next_at = created_at WHERE id = ?", "withdrawn", []string{together}},

@@ -102,6 +102,17 @@ var Effects = []Check{
 		Advice: "An effect is brought to its target for nobody. Find out what removed the operation.",
 	},
 	{
+		Name: "an effect has its operation's key",
+		SQL: `SELECT e.account_id, e.id FROM effects e JOIN operations o ON o.account_id = e.account_id AND o.id = e.operation_id
+			WHERE e.idempotency_key <> o.idempotency_key`,
+		Advice: "It can't be settled, and may be sent under the key of another. They commit together, so one of them was changed afterwards.",
+	},
+	{
+		Name:   "no two effects have one effect key",
+		SQL:    `SELECT min(account_id) AS account_id, min(id) AS id FROM effects GROUP BY target, effect_key HAVING count(*) > 1`,
+		Advice: "The target takes them for one, and answers the second with the first. Find those with this effect key, and compare each with the target.",
+	},
+	{
 		Name: "an operation and its effect end together",
 		SQL: `SELECT e.account_id, e.id FROM effects e JOIN operations o ON o.account_id = e.account_id AND o.id = e.operation_id
 			WHERE (e.state IN ('succeeded', 'failed', 'canceled') AND o.state <> e.state)
@@ -112,7 +123,7 @@ var Effects = []Check{
 		Name: "doubt and state agree",
 		SQL: `SELECT account_id, id FROM effects
 			WHERE (doubt IS NOT NULL AND (doubt > fence OR first_sent_at IS NULL OR state IN ('awaiting_approval', 'succeeded', 'failed', 'canceled')))
-			   OR (doubt IS NULL AND state = 'running' AND accepted_at IS NULL)`,
+			   OR (doubt IS NULL AND (state = 'unknown' OR (state = 'running' AND accepted_at IS NULL)))`,
 		Advice: "Whether a send may still arrive is not known. Treat the effect as unknown and ask the target.",
 	},
 	{
