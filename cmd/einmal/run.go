@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -25,6 +26,8 @@ type runCmd struct {
 
 	PaymentsListen  string `env:"EINMAL_PAYMENTS_LISTEN" default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Address of the payments service; EINMAL_LISTEN is that of tickets."`
 	SimulatorListen string `env:"EINMAL_SIMULATOR_LISTEN" default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Address of the outside world, which is simulated unless EINMAL_PROVIDER_URL names a real one."`
+
+	RolloutTime time.Duration `env:"EINMAL_ROLLOUT_TIME" default:"300ms" help:"How long a rollout at the simulated cluster takes."`
 
 	tickets.Config `set:"tickets_database="`
 	payments.Provider
@@ -55,7 +58,7 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 	go func() {
 		ended <- serveSimulator(outside, simulator.Config{
 			Listen: r.SimulatorListen, DatabaseURL: url, Migrate: r.Migrate,
-			Token: r.ProviderToken, ReadToken: r.ProviderReadToken, ShutdownGrace: r.ShutdownGrace, LogLevel: r.LogLevel,
+			Token: r.ProviderToken, ReadToken: r.ProviderReadToken, ShutdownGrace: r.ShutdownGrace, LogLevel: r.LogLevel, RolloutTime: r.RolloutTime,
 			PSPWebhookURL: r.hookURL(), PSPWebhookSecret: r.WebhookSecret,
 		}, streams.err, func(address string) error {
 			answers <- address

@@ -165,9 +165,9 @@ func TestClose(t *testing.T) {
 func TestAbilitiesAreListed(t *testing.T) {
 	w := start(t, database.SQLite)
 	everything := simulator.Abilities{Target: "desk", Keys: "honour", KeyWindowMS: 86_400_000, Lookup: true, Close: true}
-	psp := everything
-	psp.Target = "psp"
-	if diff := cmp.Diff([]simulator.Abilities{everything, psp}, read[simulator.Abilities](w, "/_abilities")); diff != "" {
+	psp, cluster := everything, everything
+	psp.Target, cluster.Target = "psp", "cluster"
+	if diff := cmp.Diff([]simulator.Abilities{everything, psp, cluster}, read[simulator.Abilities](w, "/_abilities")); diff != "" {
 		t.Error(diff)
 	}
 	w.abilities(`{"target":"desk","keys":"ignore","key_window_ms":5,"lookup":true,"lag_ms":7,"close":false}`)

@@ -15,6 +15,8 @@ const (
 	codeRouteNotFound = "not_found"      // 404: no such route
 	codeInProgress    = "in_progress"    // 409: another request with this effect key is being worked on
 	codeClosed        = "closed"         // 409: the effect key was closed before this send took effect
+	codeBelowFloor    = "below_floor"    // 409: the token is below the environment's floor
+	codeBusy          = "busy"           // 409: another rollout goes on in the environment
 	codeRefused       = "refused"        // 422: the target's final no
 	codeKeyReused     = "key_reused"     // 422: the effect key belongs to another body
 	codeError         = "error"          // a fault of action status

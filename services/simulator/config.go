@@ -29,6 +29,9 @@ type Config struct {
 	// Published, like the tokens.
 	PSPWebhookSecret string `env:"EINMAL_PSP_WEBHOOK_SECRET" default:"whsec_demo" placeholder:"SECRET" help:"What the payment provider signs its events with."`
 
+	// Long enough to look at, short enough to wait for.
+	RolloutTime time.Duration `env:"EINMAL_ROLLOUT_TIME" default:"300ms" help:"How long a rollout at the cluster takes."`
+
 	// Requests that hang or are delayed end at once; the others take milliseconds.
 	ShutdownGrace time.Duration `env:"EINMAL_SHUTDOWN_GRACE" default:"8s" help:"How long requests in progress may take to end when the process is told to leave."`
 
@@ -50,6 +53,9 @@ func (c Config) validate() error {
 	}
 	if c.PSPWebhookURL != "" && (!isHTTP(c.PSPWebhookURL) || c.PSPWebhookSecret == "") {
 		errs = append(errs, errors.New("EINMAL_PSP_WEBHOOK_URL must be an http or https URL with a host, and EINMAL_PSP_WEBHOOK_SECRET not empty"))
+	}
+	if c.RolloutTime < 0 {
+		errs = append(errs, errors.New("EINMAL_ROLLOUT_TIME cannot be negative"))
 	}
 	if c.ShutdownGrace < 0 {
 		errs = append(errs, errors.New("EINMAL_SHUTDOWN_GRACE cannot be negative"))

@@ -28,7 +28,13 @@ func (s *Service) controlRoutes(mux *http.ServeMux) {
 	}))
 	mux.HandleFunc("GET /_ledger", s.list(func(read *gorm.DB) (any, error) {
 		effects := []Effect{}
-		return &effects, read.Order("id").Find(&effects).Error
+		err := read.Order("id").Find(&effects).Error
+		for i, e := range effects {
+			if e.EndedAt != nil && e.EndedAt.After(s.db.Now()) {
+				effects[i].EndedAt = nil // it is planned, and has not come
+			}
+		}
+		return &effects, err
 	}))
 	mux.HandleFunc("GET /_calls", s.list(func(read *gorm.DB) (any, error) {
 		calls := []Call{}

@@ -17,6 +17,8 @@
 //	ledger.go     the ledger of effects
 //	desk.go       the target desk: a ticket desk under /desk/v1
 //	psp.go        the target psp: Stripe under /psp/v1 and /v1; its concerns are psp_*.go, objects first, then what is done to them
+//	cluster.go    the target cluster: releases under /cluster/v1; cluster_environment.go what it knows, cluster_rollout.go sends,
+//	              cluster_ask.go look-ups, closes and stops
 //	webhook.go    where a target sends its events; webhook_event.go what becomes of one, webhook_deliver.go how it is sent
 //	control.go    /_faults, /_abilities, /_ledger, /_calls, /_webhooks: for whoever directs the world
 //	decode.go     strict bodies, and sentences about what is wrong with them

@@ -100,6 +100,8 @@ func decodeMisfortune(body []byte) (Misfortune, error) {
 		return m, fmt.Errorf("action must be one that %s has: %s", target.name, list(target.actions))
 	case slices.Contains(onlyWebhooks, m.Action) && m.Operation != "" && m.Operation != webhookOperation:
 		return m, fmt.Errorf("the action %s is for the operation %s", m.Action, webhookOperation)
+	case slices.Contains(ofRollouts, m.Action) && m.When != After:
+		return m, fmt.Errorf("when must be after for %s, which becomes of a rollout that has begun", m.Action)
 	case m.Action == Status && (m.Status < 300 || m.Status > 599):
 		return m, errors.New("status must be between 300 and 599 for the action status")
 	case m.Action != Status && m.Status != 0:
@@ -137,8 +139,19 @@ func disarm(tx database.Tx) error {
 // it strikes: neither an effect that did not happen nor a fault that did not strike is counted.
 func takeFault(tx database.Tx, call Call, when Moment) (*Fault, error) {
 	return takeFirst(tx, call.Target, func(armed *gorm.DB) *gorm.DB {
-		return armed.Where("operation IN ? AND moment = ? AND action NOT IN ?", []string{"", call.Kind}, when, onlyWebhooks)
+		return armed.Where("operation IN ? AND moment = ? AND action NOT IN ?", []string{"", call.Kind}, when, slices.Concat(onlyWebhooks, ofRollouts))
 	})
+}
+
+// takeRolloutFault is takeFault for what becomes of a rollout, rather than of the call that begins it or breaks it off.
+func takeRolloutFault(tx database.Tx, call Call) (*Fault, error) {
+	fault, err := takeFirst(tx, call.Target, func(armed *gorm.DB) *gorm.DB {
+		return armed.Where("operation IN ? AND action IN ?", []string{"", call.Kind}, ofRollouts)
+	})
+	if fault == nil || err != nil {
+		return nil, err
+	}
+	return fault, call.markFaulted(tx)
 }
 
 // takeWebhookFault is takeFault for an event that is about to be sent to a webhook. When says nothing there.

@@ -83,7 +83,7 @@ func (k effectKey) keep(tx database.Tx, fingerprint string, answer Answer) error
 }
 
 // underKey decides a send: by what the target remembers of its effect key, by its being closed, or else by effect, which
-// makes the effect or answers a final refusal. command is what was decoded; two bodies that say the same are the same.
+// makes the effect, answers a final refusal, or turns the send away, which is not remembered. command is what was decoded; two bodies that say the same are the same.
 func underKey(tx database.Tx, in request, command any, effect func() (Answer, error)) (Answer, error) {
 	k, err := lockKey(tx, in.Call)
 	if err != nil {
@@ -104,7 +104,7 @@ func underKey(tx database.Tx, in request, command any, effect func() (Answer, er
 		return turnedAway(http.StatusConflict, codeClosed, "This effect key is closed for this send, which has no effect."), nil
 	}
 	answer, err := effect()
-	if err != nil || in.abilities.Keys != Honour {
+	if err != nil || in.abilities.Keys != Honour || !answer.Decided {
 		return answer, err
 	}
 	return answer, k.keep(tx, fingerprint, answer)

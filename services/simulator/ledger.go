@@ -7,7 +7,7 @@ import (
 )
 
 // Effect is something that really happened in a target. The ledger is append-only: nothing that later becomes of an effect
-// makes it not have happened.
+// makes it not have happened. Of one that takes its time, the end alone is noted later.
 type Effect struct {
 	Target    string `json:"target" gorm:"primaryKey"`
 	ID        string `json:"-" gorm:"primaryKey"`
@@ -21,6 +21,13 @@ type Effect struct {
 	Currency    string `json:"currency,omitzero"` // upper-case, as ISO 4217 writes it
 	OrderID     string `json:"order_id,omitzero"`
 	Parent      string `json:"parent,omitzero"` // the reference of what it was done to
+
+	// Of rollouts and stops.
+	Environment string     `json:"environment,omitzero"`
+	Digest      string     `json:"digest,omitzero"`
+	Token       int64      `json:"token,omitzero"`
+	StartedAt   *time.Time `json:"started_at,omitzero"`
+	EndedAt     *time.Time `json:"ended_at,omitzero"` // absent while it goes on
 
 	At time.Time `json:"at"`
 }

@@ -32,7 +32,7 @@ type target struct {
 func (t target) sendsEvents() bool { return slices.Contains(t.operations, webhookOperation) }
 
 // targets are all there are.
-var targets = []target{desk, psp}
+var targets = []target{desk, psp, cluster}
 
 // targetNamed finds a target. The error is a sentence.
 func targetNamed(name string) (target, error) {
@@ -41,7 +41,7 @@ func targetNamed(name string) (target, error) {
 			return t, nil
 		}
 	}
-	return target{}, fmt.Errorf("there is no target %q; there are desk and psp", name)
+	return target{}, fmt.Errorf("there is no target %q; there are desk, psp and cluster", name)
 }
 
 // operation is one thing that a target can be asked.

@@ -59,6 +59,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	s.controlRoutes(mux)
 	s.deskRoutes(mux)
 	s.pspRoutes(mux)
+	s.clusterRoutes(mux)
 	s.http = &http.Server{
 		Handler: mux, ReadHeaderTimeout: readHeaderTimeout,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),

@@ -72,6 +72,7 @@ func TestAWrongSettingIsNamed(t *testing.T) {
 		"EINMAL_PSP_WEBHOOK_URL":    func(c *simulator.Config) { c.PSPWebhookURL, c.PSPWebhookSecret = "127.0.0.1", "s" },
 		"EINMAL_PSP_WEBHOOK_SECRET": func(c *simulator.Config) { c.PSPWebhookURL = "http://127.0.0.1" },
 		"EINMAL_SHUTDOWN_GRACE":     func(c *simulator.Config) { c.ShutdownGrace = -1 },
+		"EINMAL_ROLLOUT_TIME":       func(c *simulator.Config) { c.RolloutTime = -1 },
 	} {
 		config := right
 		spoil(&config)

@@ -60,7 +60,7 @@ func (w *world) begin() {
 	if err := migrations.Up(w.t.Context(), db, simulator.Name); err != nil {
 		w.t.Fatal(err)
 	}
-	config := simulator.Config{Listen: "127.0.0.1:0", Token: writeToken, ReadToken: readToken, ShutdownGrace: patience}
+	config := simulator.Config{Listen: "127.0.0.1:0", Token: writeToken, ReadToken: readToken, RolloutTime: rolloutTime, ShutdownGrace: patience}
 	service, err := simulator.New(config, simulator.Deps{DB: db, Log: config.Logger(io.Discard)})
 	if err != nil {
 		w.t.Fatal(err)
