@@ -5,6 +5,7 @@ package fsck
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"gorm.io/gorm"
 
@@ -126,15 +127,30 @@ var Effects = []Check{
 			   OR (doubt IS NULL AND (state = 'unknown' OR (state = 'running' AND accepted_at IS NULL)))`,
 		Advice: "Whether a send may still arrive is not known. Treat the effect as unknown and ask the target.",
 	},
-	{
-		Name:   "an open effect is due, held, or with a person",
-		SQL:    `SELECT account_id, id FROM effects WHERE state IN ('queued', 'running', 'unknown') AND next_at IS NULL AND review_id = ''`,
-		Advice: "Nothing will take this effect any more. Reconcile its operation.",
-	},
+	due,
 	{
 		Name: "what waits for a person has an open review",
 		SQL: `SELECT e.account_id, e.id FROM effects e WHERE e.state = 'unknown' AND e.next_at IS NULL
 			AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.account_id = e.account_id AND r.id = e.review_id AND r.state = 'open')`,
 		Advice: "Nobody is asked about this effect. Reconcile its operation.",
 	},
+}
+
+// EffectsInTurn are Effects for a service in which operations wait for one another. What waits for its turn is not due; that it has one
+// is for the service to check.
+var EffectsInTurn = func() []Check {
+	inTurn := slices.Clone(Effects)
+	for i, check := range inTurn {
+		if check.Name == due.Name {
+			inTurn[i].Name = "an open effect is due, held, waits for its turn, or is with a person"
+			inTurn[i].SQL += ` AND NOT (state = 'queued' AND first_sent_at IS NULL AND cancel_asked_at IS NULL)`
+		}
+	}
+	return inTurn
+}()
+
+var due = Check{
+	Name:   "an open effect is due, held, or with a person",
+	SQL:    `SELECT account_id, id FROM effects WHERE state IN ('queued', 'running', 'unknown') AND next_at IS NULL AND review_id = ''`,
+	Advice: "Nothing will take this effect any more. Reconcile its operation.",
 }

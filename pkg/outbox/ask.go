@@ -11,10 +11,12 @@ import (
 // ask takes an effect whose outcome nobody has settled, asks the target, and settles what that has shown.
 func (o *Outbox) ask(ctx context.Context, t Target, e Effect) error {
 	kind := t.howToAsk(e, o.db.Now())
-	taken, _, err := o.take(ctx, e, kind, func(tx database.Tx, by string) (bool, error) { return takeToAsk(tx, e, t, by) })
+	var token int64
+	taken, _, err := o.take(ctx, e, kind, t.taking(e, &token, highest, func(tx database.Tx, by string) (bool, error) { return takeToAsk(tx, e, t, by) }))
 	if err != nil || taken == nil {
 		return err
 	}
+	taken.Token = token
 	evidence := Evidence{Finding: NotFound, Says: "this target can't be asked"}
 	switch kind {
 	case shut:
@@ -51,6 +53,8 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 		return goesOn(e, ev, now.Add(t.AskEvery))
 	case Different:
 		return toPerson(e)
+	case Stopped:
+		return isStopped(e)
 	case Closed:
 		if kind == shut {
 			return t.afterClosing(e, now)

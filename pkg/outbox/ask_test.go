@@ -241,6 +241,10 @@ func TestHowToAsk(t *testing.T) {
 	fresh := Effect{State: idempotency.Unknown, Attempts: 1, FirstSentAt: &now, Doubt: new(int64)}
 	last, canceling := fresh, fresh
 	last.Attempts, canceling.CancelAskedAt = 3, &now
+	goingOn := fresh
+	goingOn.State, goingOn.AcceptedAt = idempotency.Running, &now
+	goingOnUnwanted := goingOn
+	goingOnUnwanted.CancelAskedAt = &now
 	for _, c := range []struct {
 		name string
 		of   Ability
@@ -252,6 +256,9 @@ func TestHowToAsk(t *testing.T) {
 		{"one that can close is closed", floored, fresh, shut},
 		{"one with both is looked up while a send may follow", keyedShut, fresh, lookUp},
 		{"one with both is closed when none may", keyedShut, last, shut},
+		{"one with keys and a floor is closed before anything is sent again", keyedHigh, fresh, shut},
+		{"and looked up while what it has accepted goes on", keyedHigh, goingOn, lookUp},
+		{"or closed, to cancel", keyedHigh, goingOnUnwanted, shut},
 		{"one with both is closed to cancel", keyedShut, canceling, shut},
 		{"one that can be looked up is", lookedUp, last, lookUp},
 		{"one that can do nothing is not asked", unable, fresh, ""},

@@ -37,6 +37,8 @@ func (a Attempt) outcome() string {
 		return string(Refused)
 	case Different:
 		return string(Ambiguous)
+	case Stopped:
+		return string(Refused)
 	}
 	return string(a.Outcome)
 }

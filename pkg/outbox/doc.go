@@ -15,6 +15,8 @@
 //	send.go       take to send, one call, what follows from it
 //	ask.go        take to ask, close or look up, what follows from it
 //	settle.go     the step that follows → effect row, operation and domain row, once
+//	turn.go       operations that wait for one another, or end one another
+//	lock.go       what a service does for a target whose effects each hold a lock
 //	person.go     what people ask for: reconcile, cancel, decide
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first

@@ -34,6 +34,7 @@ type Effect struct {
 	Priority      bool
 	Reference     string // the target's name for what it did
 	ReviewID      string
+	Token         int64 `gorm:"-"` // of its lock, for the provider: drawn for a send, else the highest that was
 
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
 	UpdatedAt time.Time `gorm:"autoUpdateTime:false"`

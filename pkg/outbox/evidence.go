@@ -33,6 +33,9 @@ const (
 	// person can say what that means.
 	Different Finding = "different"
 
+	// Stopped: it had begun, was broken off, and what was there before is there again. Settles under any fence.
+	Stopped Finding = "stopped"
+
 	// Closed: from now on no earlier send can take effect, and none has. Only from Close.
 	Closed Finding = "closed"
 
@@ -48,6 +51,10 @@ type Evidence struct {
 	More       []string      // names of further effects under the same effect key, of which there must be none
 	Says       string        // for people, in a review or an attempt: no secrets, no bodies
 	RetryAfter time.Duration // what the target asked for: no call before that
+
+	// Of a target whose effects hold locks, with any finding.
+	Floor int64  // the lowest token that the target still takes; 0: it did not say
+	Runs  string // what is there now; empty: it did not say
 }
 
 const (

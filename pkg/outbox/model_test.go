@@ -60,7 +60,8 @@ func TestTheProtocolHolds(t *testing.T) {
 	}{
 		{"key", keyed, fair, ""}, // without bounds, a sender paused beyond the key window makes a second effect: impossible to prevent
 		{"key without look-up", keyedOnly, fair, ""},
-		{"key and floor", keyedShut, allAlive, ""},
+		{"key and close", keyedShut, allAlive, ""},
+		{"key and floor", keyedHigh, allAlive, ""},
 		{"floor, with delays and pauses without bound", floored, unbounded, ""},
 		{"close, with delays and pauses without bound", shutting, unbounded, ""},
 		{"look-up, with delays and pauses without bound", lookedUp, unbounded, ""},

@@ -72,16 +72,21 @@ func New(deps Deps, targets ...Target) (*Outbox, error) {
 // Enqueue writes an effect in the transaction that accepts its operation, in the operation's state: due at once when queued, not
 // at all while it waits for a person. name tells the effects of one key apart. Call Nudge after the commit.
 func (o *Outbox) Enqueue(tx database.Tx, op idempotency.Operation, target, name string, command []byte) error {
+	due := &tx.Now
+	if op.State == idempotency.AwaitingApproval {
+		due = nil
+	}
+	return o.insert(tx, op, target, name, command, due)
+}
+
+func (o *Outbox) insert(tx database.Tx, op idempotency.Operation, target, name string, command []byte, due *time.Time) error {
 	if op.State != idempotency.Queued && op.State != idempotency.AwaitingApproval {
 		return fmt.Errorf("enqueue effect: it can't begin in state %q", op.State)
 	}
 	e := Effect{
 		AccountID: op.AccountID, ID: idempotency.NewID("eff", tx.Now), OperationID: op.ID, IdempotencyKey: op.IdempotencyKey, Type: op.Type,
 		Target: target, EffectKey: Key(o.namespace, o.service, op.AccountID, op.IdempotencyKey, name),
-		Command: command, State: op.State, Priority: catalogue.HasPriority(op.Type), CreatedAt: tx.Now, UpdatedAt: tx.Now,
-	}
-	if e.State == idempotency.Queued {
-		e.NextAt = &tx.Now
+		Command: command, State: op.State, NextAt: due, Priority: catalogue.HasPriority(op.Type), CreatedAt: tx.Now, UpdatedAt: tx.Now,
 	}
 	if err := tx.AtCommit().Create(&e).Error; err != nil {
 		return fmt.Errorf("enqueue effect: %w", err)

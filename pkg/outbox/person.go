@@ -59,11 +59,16 @@ func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, er
 }
 
 // Decide ends an unknown effect by a person's word. ErrRunning: somebody is asking the target at this moment, or it is not
-// unknown. Call Announce after the commit.
+// unknown. ErrNotClosed: it holds a lock that its target has not closed. Call Announce after the commit.
 func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idempotency.State, reference string) error {
 	e, t, err := o.ofTarget(tx, account, operationID)
 	if err != nil {
 		return err
+	}
+	if t.Lock != nil {
+		if err := t.Lock.MayDecide(tx, e); err != nil {
+			return err
+		}
 	}
 	switch changed, err := decide(tx, e, state, reference); {
 	case err != nil:

@@ -76,6 +76,16 @@ func happened(tx database.Tx, e Effect, reference string) (bool, error) {
 	return changeAnyFence(tx, e, ended(idempotency.Succeeded, map[string]any{"reference": keepFirst(reference)}))
 }
 
+// stopped ends an effect that its target confirms to be broken off: from anywhere, whatever the fence.
+func stopped(tx database.Tx, e Effect) (bool, error) {
+	return changeAnyFence(tx, e, ended(idempotency.Canceled, nil))
+}
+
+// turn makes an effect due that has waited for its turn.
+func turn(tx database.Tx, e Effect) (bool, error) {
+	return change(tx, e, tx.Where("state = ? AND next_at IS NULL", idempotency.Queued), map[string]any{"next_at": tx.Now})
+}
+
 // takeToAsk raises the fence before anybody asks, so that what is learned settles only if nobody has sent or asked meanwhile.
 // What was accepted stays running.
 func takeToAsk(tx database.Tx, e Effect, t Target, by string) (bool, error) {

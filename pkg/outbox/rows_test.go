@@ -100,6 +100,8 @@ func TestTable(t *testing.T) {
 			"happened", func(tx database.Tx, e Effect) (bool, error) { return happened(tx, e, "D-1") },
 			true, open, both(end(isSucceeded), named),
 		},
+		{"stopped", stopped, true, open, end(isCanceled)},
+		{"turn", turn, false, func(r row) bool { return r.state == isQueued && !r.due }, func(r *row) { r.due = true }},
 		{
 			"take to ask", func(tx database.Tx, e Effect) (bool, error) {
 				return takeToAsk(tx, e, plainDesk, leaseName(uint8(e.Fence)+1))

@@ -10,7 +10,8 @@ import (
 
 // send takes an effect, makes one call, and settles what it has shown. Losing the take to somebody else is no error.
 func (o *Outbox) send(ctx context.Context, t Target, e Effect) error {
-	taken, started, err := o.take(ctx, e, send, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) })
+	var token int64
+	taken, started, err := o.take(ctx, e, send, t.taking(e, &token, draw, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) }))
 	switch {
 	case err != nil:
 		return err
@@ -19,6 +20,7 @@ func (o *Outbox) send(ctx context.Context, t Target, e Effect) error {
 	case taken == nil:
 		return o.settle(ctx, t, e, Evidence{}, t.afterLastSend)
 	}
+	taken.Token = token
 	evidence := Evidence{Finding: NotSent, Says: "the worker came too late to send under its lease"}
 	if started.before(taken.SendBy) {
 		evidence = o.call(ctx, t, *taken, t.Provider.Send)
@@ -37,6 +39,8 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 		return goesOn(e, ev, now.Add(t.AskEvery))
 	case Different:
 		return toPerson(e)
+	case Stopped:
+		return isStopped(e)
 	case Refused:
 		if e.onlyDoubt() {
 			return step{to: idempotency.Failed, reason: ByRefusal, change: func(tx database.Tx) (bool, error) { return refused(tx, e) }}

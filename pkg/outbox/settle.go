@@ -33,6 +33,10 @@ func isRefused(e Effect) step {
 	return step{to: idempotency.Failed, reason: ByVerdict, change: func(tx database.Tx) (bool, error) { return verdict(tx, e) }}
 }
 
+func isStopped(e Effect) step {
+	return step{to: idempotency.Canceled, reason: ByStop, change: func(tx database.Tx) (bool, error) { return stopped(tx, e) }}
+}
+
 func goesOn(e Effect, ev Evidence, next time.Time) step {
 	return step{to: idempotency.Running, next: next, change: func(tx database.Tx) (bool, error) { return accepted(tx, e, ev.Reference, next) }}
 }
@@ -60,8 +64,8 @@ func (o *Outbox) settle(ctx context.Context, t Target, taken Effect, ev Evidence
 		switch {
 		case err == nil:
 			o.changed.of(taken.OperationID).broadcast()
-			if !s.next.IsZero() {
-				o.Nudge() // it may be due before what the lanes wait for
+			if !s.next.IsZero() || t.Lock != nil && s.to.Final() {
+				o.Nudge() // it may be due before what the lanes wait for, or somebody has waited for its lock
 			}
 			return nil
 		case try == settleTries || ctx.Err() != nil || !transient(err):
@@ -88,6 +92,9 @@ func (o *Outbox) follow(tx database.Tx, t Target, taken, known Effect, ev Eviden
 		if changed, err = s.change(tx); err != nil {
 			return err
 		}
+	}
+	if err := t.learn(tx, known, ev); err != nil {
+		return fmt.Errorf("learn of lock: %w", err)
 	}
 	if err := endAttempt(tx, taken, ev); err != nil {
 		return err

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 var (
 	keyed     = Ability{Key: true, KeyWindow: time.Hour, Lookup: true}
 	keyedOnly = Ability{Key: true, KeyWindow: time.Hour}
-	keyedShut = Ability{Key: true, KeyWindow: time.Hour, Lookup: true, Close: true, Floor: true}
+	keyedShut = Ability{Key: true, KeyWindow: time.Hour, Lookup: true, Close: true}
+	keyedHigh = Ability{Key: true, KeyWindow: time.Hour, Lookup: true, Close: true, Floor: true}
 	floored   = Ability{Close: true, Floor: true}
 	shutting  = Ability{Close: true}
 	lookedUp  = Ability{Lookup: true}

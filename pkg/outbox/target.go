@@ -19,6 +19,9 @@ type Target struct {
 	// transaction that ends the effect, once.
 	Settle func(tx database.Tx, e Effect, end End) (idempotency.Answer, error)
 
+	// Lock is of a target whose effects each hold one; nil: of none.
+	Lock *Lock
+
 	Timeout     time.Duration // of one call
 	Lease       time.Duration // whom not to disturb; longer than Timeout
 	MaxAttempts int           // sends of one effect
@@ -60,6 +63,7 @@ const (
 	ByExhausted Reason = "exhausted" // no send was possible within the attempts
 	ByClosing   Reason = "closing"   // it was closed before it took effect
 	ByPerson    Reason = "person"    // a person decided
+	ByStop      Reason = "stop"      // it was broken off while it went on
 )
 
 // check reports what is wrong with a target's settings.
@@ -76,6 +80,8 @@ func (t Target) check() error {
 		wrong = "a floor is a way to close"
 	case t.MaxAttempts < 1 || t.MaxAsks < 1 || t.AskEvery <= 0:
 		wrong = "it needs attempts, looks, and a time between looks"
+	case t.Lock != nil && (t.Lock.Draw == nil || t.Lock.Read == nil || t.Lock.Learn == nil || t.Lock.MayDecide == nil):
+		wrong = "a lock is all of its functions"
 	case t.Sends.Places < 1 || t.PrioritySends.Places < 1 || t.Asks.Places < 1:
 		wrong = "it needs places for sends, for sends with priority and for looks"
 	}
@@ -106,8 +112,9 @@ func (t Target) maySend(e Effect, now time.Time) bool {
 	return e.Attempts < t.MaxAttempts && e.CancelAskedAt == nil && (!e.inDoubt() || t.Ability.Key) && now.Before(t.sendBy(e, now))
 }
 
-// mustClose reports whether asking has to begin with closing: where the target can close and either has no keys, or no send by
-// key may follow any more. Then the answer is conclusive.
+// mustClose reports whether asking has to begin with closing: where the target can close and has no keys, or no send by key may
+// follow any more, or a floor lets one follow that is the only one that can still arrive. Then the answer is conclusive.
 func (t Target) mustClose(e Effect, now time.Time) bool {
-	return t.Ability.Close && (!t.Ability.Key || !t.maySend(e, now))
+	resent := t.Ability.Floor && e.whileAsked() == idempotency.Unknown
+	return t.Ability.Close && (!t.Ability.Key || resent || !t.maySend(e, now))
 }

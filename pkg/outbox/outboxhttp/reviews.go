@@ -163,6 +163,9 @@ func (r *resolution) state() idempotency.State {
 	return *r.State
 }
 
+// notClosedWait is the time that a close takes, and some, in seconds.
+const notClosedWait = 2
+
 // decide ends the operation of a review of kind unknown, which has no end without it.
 func (h Handlers) decide(tx database.Tx, own idempotency.Operation, r review.Review, command *resolution) error {
 	if command.State == nil {
@@ -175,6 +178,11 @@ func (h Handlers) decide(tx database.Tx, own idempotency.Operation, r review.Rev
 	switch {
 	case errors.Is(err, outbox.ErrNoEffect):
 		return idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "The operation has ended; resolve the review without a state."))
+	case errors.Is(err, outbox.ErrNotClosed):
+		open := problem.New(problem.OperationRunning, "The target has not confirmed that nothing of this operation can arrive there any more. "+
+			"It is asked for that by itself, and at once by POST /v1/operations/"+r.OperationID+"/reconcile. Then send this again.")
+		open.RetryAfterSeconds, open.Retry, open.NextAction = notClosedWait, problem.RetrySameKey, problem.NextRetrySameKey
+		return idemhttp.RefusalForNow(open)
 	case errors.Is(err, outbox.ErrRunning):
 		busy := problem.New(problem.OperationRunning, "The operation is being sent, or its target is being asked at this moment. Try again; it can be decided while it is unknown.")
 		busy.RetryAfterSeconds, busy.Retry, busy.NextAction = 1, problem.RetrySameKey, problem.NextRetrySameKey

@@ -1,0 +1,61 @@
+package outbox
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// Wait writes an effect as Enqueue does, for an operation that waits for its turn: it is not due before Turn.
+func (o *Outbox) Wait(tx database.Tx, op idempotency.Operation, target, name string, command []byte) error {
+	return o.insert(tx, op, target, name, command, nil)
+}
+
+// Turn makes the effect of an operation due. It is called in the transaction that gives it what it has waited for; call Nudge after
+// the commit, unless that is the outbox's own.
+func (o *Outbox) Turn(tx database.Tx, account, operationID string) error {
+	e, err := o.ofOperation(tx, account, operationID)
+	if err != nil {
+		return err
+	}
+	if changed, err := turn(tx, e); err != nil || changed {
+		return err
+	}
+	return fmt.Errorf("turn effect: %s does not wait for its turn", e.ID)
+}
+
+// Refuse ends an operation as failed whose effect has certainly not been sent, and is not wanted any more.
+func (o *Outbox) Refuse(tx database.Tx, account, operationID string, reason Reason) error {
+	e, t, err := o.ofTarget(tx, account, operationID)
+	if err != nil {
+		return err
+	}
+	switch changed, err := sendsExhausted(tx, e); {
+	case err != nil:
+		return err
+	case !changed:
+		return fmt.Errorf("refuse effect: %s may have been sent", e.ID)
+	}
+	return o.finish(tx, t, e, End{State: idempotency.Failed, Reason: reason})
+}
+
+// Stopped ends an operation as canceled whose effect another one has broken off: called in the transaction that settles that one,
+// with what it has shown. An operation that has ended meanwhile keeps its answer.
+func (o *Outbox) Stopped(tx database.Tx, account, operationID string, ev Evidence) error {
+	e, t, err := o.ofTarget(tx, account, operationID)
+	switch {
+	case errors.Is(err, ErrNoEffect):
+		return nil
+	case err != nil:
+		return err
+	}
+	if changed, err := stopped(tx, e); err != nil || !changed {
+		return err
+	}
+	if err := t.learn(tx, e, ev); err != nil {
+		return err
+	}
+	return o.finish(tx, t, e, End{State: idempotency.Canceled, Reason: ByStop, Evidence: ev})
+}
