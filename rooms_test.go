@@ -148,7 +148,7 @@ func TestServicesKeepTheSameStageFiles(t *testing.T) {
 	nouns := map[string][]string{
 		"services/tickets":     {"ticket", "comment", "status", "alert"},
 		"services/payments":    {"order", "payment", "refund", "unmatched", "authorize", "capture", "cancel"}, // the provider is split by verb
-		"services/deployments": {"deployment", "environment"},
+		"services/deployments": {"deployment", "environment", "artifact", "rollout", "rollback", "cancel"},
 	}
 
 	files := map[string][]string{}

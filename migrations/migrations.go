@@ -5,6 +5,7 @@
 //	{postgres,sqlite}/shared/NNNN_name.sql      operations, events
 //	{postgres,sqlite}/tickets/NNNN_name.sql     tickets
 //	{postgres,sqlite}/payments/NNNN_name.sql    orders, payments, refunds
+//	{postgres,sqlite}/deployments/NNNN_name.sql environments, deployments, releases
 //
 // Two trees meet in one database because a claim commits together with the domain rows. Each keeps its own version
 // table, schema_shared and schema_<service>, so that neither has to know the other's numbers.

@@ -11,6 +11,10 @@ const (
 	PaymentCapture     = "payment.capture"
 	PaymentCancel      = "payment.cancel"
 	RefundCreate       = "refund.create"
+	DeploymentCreate   = "deployment.create"
+	DeploymentCancel   = "deployment.cancel"
+	DeploymentRollback = "deployment.rollback"
+	EnvironmentPut     = "environment.put"
 	OperationCancel    = "operation.cancel"
 	OperationReconcile = "operation.reconcile"
 	ReviewResolve      = "review.resolve"
@@ -88,6 +92,44 @@ var entries = []Entry{
 		"the provider's payment, which is canceled", ""),
 	money(RefundCreate, "refund", "money is paid out twice, and nobody has to give it back",
 		"the provider's refund, from its answer or a look-up by effect key", "what was captured and not yet refunded"),
+	rollout(DeploymentCreate, "code that nobody has approved runs, or a newer release is gone", "the cluster's rollout of exactly this artifact, which has ended"),
+	{
+		Type:            DeploymentCancel,
+		Owner:           "deployments",
+		Target:          "cluster",
+		Risk:            Compensable,
+		Effects:         []string{"stop"},
+		DuplicationCost: "nothing: what is broken off can't be broken off again",
+		DownstreamKey:   KeySent,
+		Proof:           "the cluster's rollout, which was broken off, and what ran before it runs",
+		// Somebody watches it. What can't be broken off within some minutes has mostly ended.
+		DeadlineSeconds:    900,
+		MaxAttempts:        30,
+		LongestWaitSeconds: 30,
+		RetryOn:            anyFailure,
+		Priority:           "high",
+		Escalation:         "an operator of the account",
+		Approval:           "never",
+	},
+	rollout(DeploymentRollback, "a release that was taken back on purpose runs again", "the cluster's rollout of exactly the earlier artifact, which has ended"),
+	{
+		Type:            EnvironmentPut,
+		Owner:           "deployments",
+		Target:          "none",
+		Risk:            Repeatable,
+		Effects:         []string{},
+		DuplicationCost: "nothing: the environment says the same twice",
+		DownstreamKey:   KeyNone,
+		Proof:           "the environment, committed in one transaction with its operation",
+		// An operator waits for it.
+		DeadlineSeconds:    300,
+		MaxAttempts:        10,
+		LongestWaitSeconds: 30,
+		RetryOn:            anyFailure,
+		Priority:           "normal",
+		Escalation:         "an operator of the account",
+		Approval:           "never",
+	},
 	local(OperationCancel, "the cancelation asked for twice", "the state of the operation"),
 	local(OperationReconcile, "the target asked once more", "the attempts of the operation"),
 	local(ReviewResolve, "the same decision noted twice", "the review, with who resolved it and what was seen"),
@@ -113,6 +155,18 @@ func money(operation, effect, duplicationCost, proof, maxCost string) Entry {
 		// pauses that double up to half a minute fill the first minutes of it, which is where most outages end.
 		DeadlineSeconds: 3600, MaxAttempts: 20, LongestWaitSeconds: 30, RetryOn: anyFailure,
 		MaxCost: maxCost, Priority: "normal", Escalation: "an operator of the account", Approval: "never",
+	}
+}
+
+// rollout is an entry of a write that changes what runs in an environment.
+func rollout(operation, duplicationCost, proof string) Entry {
+	return Entry{
+		Type: operation, Owner: "deployments", Target: "cluster", Risk: Irreversible, Effects: []string{"rollout"}, DuplicationCost: duplicationCost,
+		DownstreamKey: KeySent, Proof: proof,
+		// A release that has waited for an hour should be looked at again before it goes out. Fifty sends with pauses that double up to
+		// half a minute are some twenty minutes of a cluster that is down, or busy with a rollout of somebody else's.
+		DeadlineSeconds: 3600, MaxAttempts: 50, LongestWaitSeconds: 30, RetryOn: anyFailure,
+		Priority: "normal", Escalation: "an operator of the account", Approval: "never",
 	}
 }
 

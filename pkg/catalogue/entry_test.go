@@ -70,6 +70,10 @@ func TestLookup(t *testing.T) {
 	if diff := cmp.Diff(append([]string{catalogue.TicketCreate, catalogue.TicketComment, catalogue.TicketSetStatus, catalogue.TicketMirror}, everyones...), types("tickets")); diff != "" {
 		t.Errorf("what tickets answers (-want +got)\n%s", diff)
 	}
+	rollouts := []string{catalogue.DeploymentCreate, catalogue.DeploymentCancel, catalogue.DeploymentRollback, catalogue.EnvironmentPut}
+	if diff := cmp.Diff(append(rollouts, everyones...), types("deployments")); diff != "" {
+		t.Errorf("what deployments answers (-want +got)\n%s", diff)
+	}
 	money := []string{catalogue.OrderPut, catalogue.PaymentCreate, catalogue.PaymentCapture, catalogue.PaymentCancel, catalogue.RefundCreate}
 	if diff := cmp.Diff(append(money, everyones...), types("payments")); diff != "" {
 		t.Errorf("what payments answers (-want +got)\n%s", diff)

@@ -17,6 +17,22 @@ const (
 	longestAsked = time.Hour
 )
 
+// followed is the part of the time that something has gone on for at its target after which that is asked after once more: whatever
+// it takes, its end is known an eighth later, after some twenty questions in the first minutes.
+const followed = 8
+
+// followAfter is how long to wait before asking after what the target has accepted.
+func (t Target) followAfter(e Effect, now time.Time) time.Duration {
+	least := t.FollowEvery
+	if least == 0 {
+		least = t.AskEvery
+	}
+	if e.AcceptedAt == nil {
+		return least
+	}
+	return max(least, min(now.Sub(*e.AcceptedAt)/followed, longestWait)).Truncate(time.Microsecond)
+}
+
 // backoff is how long to wait after the n-th try: doubling, half of it at random (Brooker, "Exponential Backoff and Jitter":
 // equal jitter), so that effects that failed together do not come back together. What the target asked for comes on top.
 func backoff(n int, asked time.Duration) time.Duration {

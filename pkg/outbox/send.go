@@ -36,7 +36,7 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 	case Verdict:
 		return isRefused(e)
 	case Accepted:
-		return goesOn(e, ev, now.Add(t.AskEvery))
+		return t.goesOn(e, ev, now)
 	case Different:
 		return toPerson(e)
 	case Stopped:

@@ -37,7 +37,8 @@ func isStopped(e Effect) step {
 	return step{to: idempotency.Canceled, reason: ByStop, change: func(tx database.Tx) (bool, error) { return stopped(tx, e) }}
 }
 
-func goesOn(e Effect, ev Evidence, next time.Time) step {
+func (t Target) goesOn(e Effect, ev Evidence, now time.Time) step {
+	next := now.Add(t.followAfter(e, now))
 	return step{to: idempotency.Running, next: next, change: func(tx database.Tx) (bool, error) { return accepted(tx, e, ev.Reference, next) }}
 }
 

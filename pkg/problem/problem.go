@@ -26,7 +26,14 @@ type Problem struct {
 	RetryAfterSeconds int         `json:"retry_after_seconds,omitempty"`
 	NextAction        NextAction  `json:"next_action"`
 	Remaining         string      `json:"remaining,omitempty"` // of refund-exceeds-remaining: the most that can be refunded now
+	Holder            *Holder     `json:"holder,omitempty"`    // of environment-locked: who holds it
 	Errors            []Violation `json:"errors,omitempty"`
+}
+
+// Holder is who holds the lock of an environment.
+type Holder struct {
+	DeploymentID string `json:"deployment_id"`
+	OperationID  string `json:"operation_id"`
 }
 
 // Violation is one thing that is wrong with a request. Pointer is a JSON pointer into the body (RFC 6901), or "?name" for a

@@ -108,6 +108,9 @@ func New(config Config, service Service) (*Server, error) {
 // Echo is where the service adds its routes, each with Require.
 func (s *Server) Echo() *echo.Echo { return s.echo }
 
+// Demo reports whether the published demo tokens are accepted.
+func (s *Server) Demo() bool { return s.demo }
+
 // Registry is where the service adds its own metrics.
 func (s *Server) Registry() *prometheus.Registry { return s.registry }
 

@@ -1,0 +1,244 @@
+package deployments
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
+	"github.com/einmal/einmal/pkg/outbox"
+	"github.com/einmal/einmal/pkg/problem"
+)
+
+// byChange ends a plan whose environment has changed before its turn came.
+const byChange outbox.Reason = "environment changed"
+
+// settler writes down how rollouts and stops ended: at the deployment, at its environment, and as the operation's final answer.
+type settler struct {
+	store  store
+	outbox *outbox.Outbox // whose settler this is
+}
+
+// rolledOut is called once, in the transaction that ends a rollout. The lock is free only now, and whoever has waited longest has it
+// when the transaction ends.
+func (s *settler) rolledOut(tx database.Tx, e outbox.Effect, end outbox.End) (idempotency.Answer, error) {
+	d, err := s.store.byOperation(tx.DB, e.AccountID, e.OperationID)
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+	var no *problem.Problem
+	if end.State == idempotency.Succeeded {
+		d.Reason = ""
+		err = s.goesLive(tx, &d)
+	} else {
+		no, err = s.failure(tx, d, end)
+	}
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+	if no != nil {
+		d.Reason = no.Detail
+	}
+	if err := s.store.finish(tx, d); err != nil {
+		return idempotency.Answer{}, err
+	}
+	if err := s.handOn(tx, d); err != nil {
+		return idempotency.Answer{}, err
+	}
+	if no != nil {
+		return idemhttp.Failure(e.OperationID, end.State, no), nil
+	}
+	if d, err = s.store.byID(tx.DB, d.AccountID, d.ID); err != nil {
+		return idempotency.Answer{}, err
+	}
+	return answer(http.StatusCreated, d)
+}
+
+// goesLive makes a deployment that has succeeded the live release of its service.
+func (s *settler) goesLive(tx database.Tx, d *Deployment) error {
+	before, err := s.store.release(tx, d.AccountID, d.Environment, d.Service)
+	if err != nil && !errors.Is(err, errNotFound) {
+		return err
+	}
+	d.Replaced = before.DeploymentID
+	return s.store.live(tx, *d)
+}
+
+// handOn takes the lock from a deployment that holds it, and gives it to the first that waits and whose plan still holds.
+func (s *settler) handOn(tx database.Tx, d Deployment) error {
+	left, err := s.store.leave(tx, d)
+	if err != nil || !left {
+		return err
+	}
+	env, err := s.store.environment(tx.DB, d.AccountID, d.Environment)
+	if err != nil {
+		return err
+	}
+	for {
+		next, err := s.store.firstWaiting(tx, d.AccountID, d.Environment)
+		switch {
+		case errors.Is(err, errNotFound):
+			return nil
+		case err != nil:
+			return err
+		case next.fits(env):
+			if err := s.store.hold(tx, next); err != nil {
+				return err
+			}
+			return s.outbox.Turn(tx, next.AccountID, next.OperationID)
+		}
+		if err := s.outbox.Refuse(tx, next.AccountID, next.OperationID, byChange); err != nil {
+			return err
+		}
+	}
+}
+
+// failure says why a deployment has not succeeded.
+func (s *settler) failure(tx database.Tx, d Deployment, end outbox.End) (*problem.Problem, error) {
+	live, err := s.store.release(tx, d.AccountID, d.Environment, d.Service)
+	if err != nil && !errors.Is(err, errNotFound) {
+		return nil, err
+	}
+	runs := "Nothing of " + d.Service + " was live in " + d.Environment + " before."
+	switch {
+	case end.Evidence.Runs != "":
+		runs = "The cluster says that " + end.Evidence.Runs + " runs."
+	case live.Artifact != "":
+		runs = "What was live before is " + live.Artifact + "."
+	}
+	switch end.Reason {
+	case byChange:
+		env, err := s.store.environment(tx.DB, d.AccountID, d.Environment)
+		return problem.New(problem.EnvironmentChanged, changedReason(d, env)), err
+	case outbox.ByVerdict:
+		if end.Evidence.Reference != "" { // it had begun
+			return problem.New(problem.RolloutFailed, "The cluster has tried the release, and it failed. "+runs), nil
+		}
+		return problem.New(problem.EffectRefused, "The cluster does not take this release: it "+end.Evidence.Says+". "+runs), nil
+	case outbox.ByRefusal:
+		return problem.New(problem.EffectRefused, "The cluster does not take this release: it "+end.Evidence.Says+". "+runs), nil
+	case outbox.ByStop:
+		return problem.New(problem.OperationCanceled, "The rollout was broken off. "+runs), nil
+	case outbox.ByPerson:
+		if end.State == idempotency.Canceled {
+			return problem.New(problem.OperationCanceled, "The deployment was withdrawn. "+runs), nil
+		}
+		return problem.New(problem.RolloutFailed, "A person has found that this release does not run. "+runs), nil
+	}
+	if end.State == idempotency.Canceled {
+		return problem.New(problem.OperationCanceled, "The deployment was withdrawn, and closed at the cluster before it began. "+runs), nil
+	}
+	return problem.New(problem.AttemptsExhausted, "The cluster could not be brought to begin the rollout within the attempts, and is closed for it. "+runs), nil
+}
+
+// stopped is called once, in the transaction that ends a stop. A stop that the cluster confirms ends the rollout's operation as well.
+func (s *settler) stopped(tx database.Tx, e outbox.Effect, end outbox.End) (idempotency.Answer, error) {
+	d, err := s.store.byStop(tx.DB, e.AccountID, e.OperationID)
+	if err != nil {
+		return idempotency.Answer{}, err
+	}
+	if end.State != idempotency.Succeeded {
+		return idemhttp.Failure(e.OperationID, end.State, s.notStopped(d, end)), nil
+	}
+	if err := s.outbox.Stopped(tx, d.AccountID, d.OperationID, end.Evidence); err != nil {
+		return idempotency.Answer{}, err
+	}
+	if d, err = s.store.byID(tx.DB, d.AccountID, d.ID); err != nil {
+		return idempotency.Answer{}, err
+	}
+	return answer(http.StatusOK, d)
+}
+
+// notStopped says why a rollout was not broken off.
+func (s *settler) notStopped(d Deployment, end outbox.End) *problem.Problem {
+	switch {
+	case end.Reason == outbox.ByVerdict:
+		return problem.New(problem.OperationFinal, "The rollout had ended before it could be broken off: it "+end.Evidence.Says+".")
+	case end.State == idempotency.Canceled:
+		return problem.New(problem.OperationCanceled, "The stop was withdrawn.")
+	case end.Reason == outbox.ByPerson:
+		return problem.New(problem.EffectRefused, "A person has found that the rollout was not broken off.")
+	case end.Reason == outbox.ByRefusal:
+		return problem.New(problem.EffectRefused, "The cluster does not take this stop: it "+end.Evidence.Says+".")
+	}
+	return problem.New(problem.AttemptsExhausted, fmt.Sprintf("The cluster could not be brought to break %s off within the attempts.", d.ID))
+}
+
+// lock is the environment's, as the outbox needs it for rollouts.
+func (s *settler) lock() *outbox.Lock {
+	of := func(tx database.Tx, e outbox.Effect) (Deployment, error) {
+		return s.store.byOperation(tx.DB, e.AccountID, e.OperationID)
+	}
+	return &outbox.Lock{
+		Draw: func(tx database.Tx, e outbox.Effect) (int64, error) {
+			d, err := of(tx, e)
+			if err != nil {
+				return 0, err
+			}
+			return s.store.draw(tx, d)
+		},
+		Read: func(tx database.Tx, e outbox.Effect) (int64, error) {
+			d, err := of(tx, e)
+			return d.FencingToken, err
+		},
+		Learn: func(tx database.Tx, e outbox.Effect, ev outbox.Evidence) error {
+			d, err := of(tx, e)
+			if err != nil {
+				return err
+			}
+			return s.learn(tx, d, ev)
+		},
+		MayDecide: func(tx database.Tx, e outbox.Effect) error {
+			d, err := of(tx, e)
+			if err != nil {
+				return err
+			}
+			env, err := s.store.environment(tx.DB, d.AccountID, d.Environment)
+			if err == nil && env.Floor <= d.FencingToken {
+				return outbox.ErrNotClosed
+			}
+			return err
+		},
+	}
+}
+
+// stopLock is the same for stops, which go out under the token of their rollout, and hold nothing.
+func (s *settler) stopLock() *outbox.Lock {
+	of := func(tx database.Tx, e outbox.Effect) (Deployment, error) {
+		return s.store.byStop(tx.DB, e.AccountID, e.OperationID)
+	}
+	token := func(tx database.Tx, e outbox.Effect) (int64, error) {
+		d, err := of(tx, e)
+		return d.FencingToken, err
+	}
+	return &outbox.Lock{
+		Draw: token, Read: token,
+		Learn: func(tx database.Tx, e outbox.Effect, ev outbox.Evidence) error {
+			d, err := of(tx, e)
+			if err != nil {
+				return err
+			}
+			return s.learn(tx, d, ev)
+		},
+		MayDecide: func(database.Tx, outbox.Effect) error { return nil },
+	}
+}
+
+// learn keeps what the cluster says beside how a call ended: which tokens it takes, and, at the end of a rollout, what runs.
+func (s *settler) learn(tx database.Tx, d Deployment, ev outbox.Evidence) error {
+	if ev.Floor > 0 {
+		if err := s.store.floor(tx, d, ev.Floor); err != nil {
+			return err
+		}
+	}
+	if ev.Runs == "" || ev.Finding == outbox.Accepted || d.FinishedAt != nil {
+		return nil
+	}
+	reason := d.Reason
+	if ev.Finding == outbox.Different {
+		reason = "The cluster says that " + ev.Runs + " runs, which is not what was asked for."
+	}
+	return s.store.reported(tx, d, ev.Runs, reason)
+}
