@@ -9,14 +9,16 @@ import (
 	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/fsck"
+	"github.com/einmal/einmal/services/deployments"
 	"github.com/einmal/einmal/services/payments"
 	"github.com/einmal/einmal/services/tickets"
 )
 
 // checks are what must always be true of the database of each service.
 var checks = map[string]func(context.Context, *database.DB) ([]fsck.Violation, error){
-	tickets.Name:  tickets.Fsck,
-	payments.Name: payments.Fsck,
+	tickets.Name:     tickets.Fsck,
+	payments.Name:    payments.Fsck,
+	deployments.Name: deployments.Fsck,
 }
 
 type fsckCmd struct {

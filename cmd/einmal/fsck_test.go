@@ -50,7 +50,7 @@ func TestFsck(t *testing.T) {
 }
 
 func TestMigrateAndFsckKnowEachService(t *testing.T) {
-	for _, service := range []string{"tickets", "payments"} {
+	for _, service := range []string{"tickets", "payments", "deployments"} {
 		setting := []string{"EINMAL_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), service+".db")}
 		for _, role := range []string{"migrate", "fsck"} {
 			if e := run(t, setting, role, "--service", service); e.status != 0 || !strings.Contains(e.out, service+":") {

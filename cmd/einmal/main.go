@@ -14,6 +14,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/einmal/einmal/services/deployments"
 	"github.com/einmal/einmal/services/payments"
 	"github.com/einmal/einmal/services/tickets"
 )
@@ -23,7 +24,8 @@ type roles struct {
 	Run         runCmd         `cmd:"" help:"Everything in one process on embedded SQLite; stays until SIGINT or SIGTERM."`
 	Tickets     ticketsCmd     `cmd:"" help:"The tickets service."`
 	Payments    paymentsCmd    `cmd:"" help:"The payments service."`
-	Simulator   simulatorCmd   `cmd:"" help:"The outside world that can be told to fail: a ticket desk and a payment provider, with a ledger of their real effects."`
+	Deployments deploymentsCmd `cmd:"" help:"The deployments service."`
+	Simulator   simulatorCmd   `cmd:"" help:"The outside world that can be told to fail: a ticket desk, a payment provider and a cluster, with a ledger of their real effects."`
 	Scenarios   scenariosCmd   `cmd:"" help:"Run the failure scenarios against real processes and say which held."`
 	Fsck        fsckCmd        `cmd:"" help:"Check what must always be true of a service's database; exit 1 if something is not."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring a service's database to the newest version of its schema."`
@@ -56,6 +58,7 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 			"Settings are environment variables, listed with their defaults by einmal ROLE --help."),
 		kong.Vars{
 			"version": version(), "tickets_database": embedded(tickets.Name), "payments_database": embedded(payments.Name),
+			"deployments_database": embedded(deployments.Name),
 		},
 		kong.ValueFormatter(help),
 		kong.Writers(stdout, stderr),

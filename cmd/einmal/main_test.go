@@ -79,7 +79,7 @@ func checkRefused(t *testing.T, e ended, status int, says ...string) {
 
 func TestSettings(t *testing.T) {
 	t.Run("an unknown one is refused, and the nearest known one is named", func(t *testing.T) {
-		for _, role := range []string{"run", "tickets", "payments", "scenarios", "fsck", "migrate", "policy"} {
+		for _, role := range []string{"run", "tickets", "payments", "deployments", "scenarios", "fsck", "migrate", "policy"} {
 			checkRefused(t, run(t, []string{"EINMAL_WAIT_BUGDET=10s"}, role), 2, "EINMAL_WAIT_BUGDET", "did you mean EINMAL_WAIT_BUDGET?")
 		}
 	})
@@ -133,7 +133,7 @@ func TestCommandLine(t *testing.T) {
 
 func TestPolicy(t *testing.T) {
 	t.Run("is the document that the service publishes", func(t *testing.T) {
-		for _, role := range []string{"tickets", "payments"} {
+		for _, role := range []string{"tickets", "payments", "deployments"} {
 			service := start(t, role, "EINMAL_DATABASE_URL=sqlite:"+filepath.Join(t.TempDir(), role+".db"))
 			published := service.get(t, "/.well-known/idempotency-policy")
 			printed := run(t, nil, "policy", "--json", "--service", role)

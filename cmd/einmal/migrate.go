@@ -12,7 +12,7 @@ import (
 // storage names the database of one service, for the roles that work on it without serving.
 type storage struct {
 	DatabaseURL string `env:"EINMAL_DATABASE_URL" placeholder:"URL" help:"sqlite:PATH or postgres://…; default the service's own, as in ${tickets_database}."`
-	Service     string `enum:"tickets,payments" default:"tickets" help:"Which service's tables it holds: ${enum}."`
+	Service     string `enum:"tickets,payments,deployments" default:"tickets" help:"Which service's tables it holds: ${enum}."`
 }
 
 // url is the database that is meant.

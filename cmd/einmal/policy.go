@@ -8,7 +8,7 @@ import (
 
 type policyCmd struct {
 	JSON    bool   `name:"json" help:"Print the document that a service answers at /.well-known/idempotency-policy."`
-	Service string `enum:"all,tickets,payments" default:"all" help:"Whose operations: ${enum}."`
+	Service string `enum:"all,tickets,payments,deployments" default:"all" help:"Whose operations: ${enum}."`
 
 	catalogue.Settings
 }

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/einmal/einmal/services/deployments"
 	"github.com/einmal/einmal/services/payments"
 	"github.com/einmal/einmal/services/simulator"
 	"github.com/einmal/einmal/services/tickets"
@@ -24,13 +25,15 @@ import (
 type runCmd struct {
 	Data string `default:"data" placeholder:"DIR" help:"Where the embedded databases are, one for each service."`
 
-	PaymentsListen  string `env:"EINMAL_PAYMENTS_LISTEN" default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Address of the payments service; EINMAL_LISTEN is that of tickets."`
-	SimulatorListen string `env:"EINMAL_SIMULATOR_LISTEN" default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Address of the outside world, which is simulated unless EINMAL_PROVIDER_URL names a real one."`
+	DeploymentsListen string `env:"EINMAL_DEPLOYMENTS_LISTEN" default:"127.0.0.1:8083" placeholder:"HOST:PORT" help:"Address of the deployments service."`
+	PaymentsListen    string `env:"EINMAL_PAYMENTS_LISTEN" default:"127.0.0.1:8082" placeholder:"HOST:PORT" help:"Address of the payments service; EINMAL_LISTEN is that of tickets."`
+	SimulatorListen   string `env:"EINMAL_SIMULATOR_LISTEN" default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Address of the outside world, which is simulated unless EINMAL_PROVIDER_URL names a real one."`
 
 	RolloutTime time.Duration `env:"EINMAL_ROLLOUT_TIME" default:"300ms" help:"How long a rollout at the simulated cluster takes."`
 
 	tickets.Config `set:"tickets_database="`
 	payments.Provider
+	deployments.Cluster
 }
 
 // Help is what einmal run --help says beyond the list of settings.
@@ -78,7 +81,7 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 		return err
 	case address := <-answers:
 		r.ProviderURL = "http://" + address
-		fmt.Fprintf(streams.out, "outside   http://%s  a ticket desk and a payment provider, simulated; POST /_faults makes them fail, GET /_ledger is what really happened\n", address)
+		fmt.Fprintf(streams.out, "outside     http://%s  a ticket desk, a payment provider and a cluster, simulated; POST /_faults makes them fail, GET /_ledger is what really happened\n", address)
 	}
 	err = r.serve(ctx, streams, func() { close(begin) })
 	end()
@@ -101,6 +104,10 @@ func (r *runCmd) serve(ctx context.Context, streams streams, listening func()) e
 	if err != nil {
 		return err
 	}
+	crane, err := r.deploymentsConfig()
+	if err != nil {
+		return err
+	}
 	services := []struct {
 		name, databaseURL string
 		serve             func(ctx context.Context, listening func(address string) error) error
@@ -110,6 +117,9 @@ func (r *runCmd) serve(ctx context.Context, streams streams, listening func()) e
 		}},
 		{payments.Name, till.DatabaseURL, func(ctx context.Context, listening func(string) error) error {
 			return servePayments(ctx, till, streams.err, listening)
+		}},
+		{deployments.Name, crane.DatabaseURL, func(ctx context.Context, listening func(string) error) error {
+			return serveDeployments(ctx, crane, streams.err, listening)
 		}},
 	}
 	// None begins before all have their addresses: nobody hears of a start that fails.
@@ -135,7 +145,7 @@ func (r *runCmd) serve(ctx context.Context, streams streams, listening func()) e
 	go func() { // which waits for ever if a start fails, and the process ends
 		taken.Wait()
 		for i, s := range services {
-			fmt.Fprintf(streams.out, "%-9s http://%s/docs  on %s\n", s.name, addresses[i], redacted(s.databaseURL))
+			fmt.Fprintf(streams.out, "%-11s http://%s/docs  on %s\n", s.name, addresses[i], redacted(s.databaseURL))
 		}
 		listening()
 		fmt.Fprintln(streams.out, "The README shows what to send. Ctrl-C ends it.")
@@ -164,6 +174,19 @@ func (r *runCmd) paymentsConfig() (payments.Config, error) {
 	config.Listen = r.PaymentsListen
 	var err error
 	config.DatabaseURL, err = r.serviceURL(payments.Name)
+	return config, err
+}
+
+// deploymentsConfig is what they say to deployments.
+func (r *runCmd) deploymentsConfig() (deployments.Config, error) {
+	config := deployments.Config{
+		Config: r.Config.Config, Settings: r.Settings, Cluster: r.Cluster, Migrate: r.Migrate,
+		ProviderURL: r.ProviderURL, ProviderToken: r.ProviderToken, ProviderReadToken: r.ProviderReadToken, Namespace: r.Namespace,
+		ProviderTimeout: r.ProviderTimeout, EffectLease: r.EffectLease, ReconcileEvery: r.ReconcileEvery, KeyWindow: r.KeyWindow,
+	}
+	config.Listen = r.DeploymentsListen
+	var err error
+	config.DatabaseURL, err = r.serviceURL(deployments.Name)
 	return config, err
 }
 

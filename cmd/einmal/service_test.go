@@ -29,7 +29,7 @@ type process struct {
 }
 
 // anyPort lets what is beside the service that a test is about take any port that is free: several of these tests may run at once.
-var anyPort = []string{"EINMAL_SIMULATOR_LISTEN=127.0.0.1:0", "EINMAL_PAYMENTS_LISTEN=127.0.0.1:0"}
+var anyPort = []string{"EINMAL_SIMULATOR_LISTEN=127.0.0.1:0", "EINMAL_PAYMENTS_LISTEN=127.0.0.1:0", "EINMAL_DEPLOYMENTS_LISTEN=127.0.0.1:0"}
 
 // start starts a role on a free port and waits until it is ready. The end of the test ends it.
 func start(t *testing.T, role string, settings ...string) *process {
@@ -146,6 +146,19 @@ func TestRun(t *testing.T) {
 			events := string(ask(outside, http.MethodGet, "/_webhooks", "", "").Body)
 			return strings.Contains(events, "amount_capturable_updated") && strings.Contains(events, `"pending":0`)
 		})
+	})
+
+	t.Run("brings releases out at the cluster that it simulates", func(t *testing.T) {
+		deployments := freeAddress(t)
+		start(t, "run", "EINMAL_DEPLOYMENTS_LISTEN="+deployments)
+		a := harness.Do(t.Context(), harness.Call{
+			Base: "http://" + deployments, Method: http.MethodPost, Path: "/v1/deployments", Token: "demo-agent", Key: "key-1",
+			Header: http.Header{"Prefer": {"wait=25"}},
+			Body:   `{"service":"web","environment":"staging","artifact":"web@sha256:` + strings.Repeat("a", 64) + `"}`,
+		})
+		if a.Status != http.StatusCreated || a.Text("state") != "succeeded" {
+			t.Errorf("%v", a)
+		}
 	})
 
 	t.Run("remembers after a restart", func(t *testing.T) {
