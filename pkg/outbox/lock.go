@@ -19,7 +19,7 @@ type Lock struct {
 	// Learn keeps what evidence tells beside its finding (Floor, Runs), whoever has learned it and whatever follows from it.
 	Learn func(tx database.Tx, e Effect, ev Evidence) error
 
-	// MayDecide returns ErrNotClosed while a send may still arrive, so that a person's word would set the lock free too early.
+	// MayDecide returns ErrNotClosed while a send may still arrive: then a person's word does not set the lock free, a close does.
 	MayDecide func(tx database.Tx, e Effect) error
 }
 

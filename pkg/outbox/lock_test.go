@@ -90,17 +90,23 @@ func TestALock(t *testing.T) {
 			lock.MayDecide = func(database.Tx, Effect) error { return ErrNotClosed }
 			s.desk.onSend = always(Different)
 			e := s.send(s.accept("k"))
-			decide := func() error {
-				return s.inTx(func(tx database.Tx) error {
-					return s.box.Decide(tx, s.account, e.OperationID, idempotency.Failed, "")
-				})
+			decide := func(state idempotency.State) error {
+				return s.inTx(func(tx database.Tx) error { return s.box.Decide(tx, s.account, e.OperationID, state, "") })
 			}
-			if err := decide(); !errors.Is(err, ErrNotClosed) || s.now(e).State != idempotency.Unknown {
-				t.Errorf("got %v, %+v", err, s.now(e))
+			if err := decide(idempotency.Succeeded); !errors.Is(err, ErrNotClosed) || s.now(e).State != idempotency.Unknown {
+				t.Errorf("a yes: %v, %+v", err, s.now(e))
 			}
+			if err := decide(idempotency.Failed); err != nil || s.now(e).State != idempotency.Unknown || s.now(e).CancelAskedAt == nil {
+				t.Errorf("a no: %v, %+v", err, s.now(e))
+			}
+			if e = s.ask(e); e.State != idempotency.Canceled || s.desk.called(shut) != 1 || s.desk.called(send) != 1 {
+				t.Errorf("closed %d times, sent %d times, %+v", s.desk.called(shut), s.desk.called(send), e)
+			}
+
 			lock.MayDecide = func(database.Tx, Effect) error { return nil }
-			if err := decide(); err != nil || s.now(e).State != idempotency.Failed {
-				t.Errorf("got %v, %+v", err, s.now(e))
+			e = s.send(s.accept("closed"))
+			if err := decide(idempotency.Failed); err != nil || s.now(e).State != idempotency.Failed {
+				t.Errorf("of a closed one: %v, %+v", err, s.now(e))
 			}
 		})
 	})

@@ -59,14 +59,19 @@ func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, er
 }
 
 // Decide ends an unknown effect by a person's word. ErrRunning: somebody is asking the target at this moment, or it is not
-// unknown. ErrNotClosed: it holds a lock that its target has not closed. Call Announce after the commit.
+// unknown. An effect that holds a lock which its target has not closed ends later, by that: a no withdraws it, a yes is ErrNotClosed. Call
+// Announce after the commit.
 func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idempotency.State, reference string) error {
 	e, t, err := o.ofTarget(tx, account, operationID)
 	if err != nil {
 		return err
 	}
 	if t.Lock != nil {
-		if err := t.Lock.MayDecide(tx, e); err != nil {
+		err := t.Lock.MayDecide(tx, e)
+		if errors.Is(err, ErrNotClosed) && state != idempotency.Succeeded {
+			return closeFirst(tx, e)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -99,6 +104,19 @@ func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.Sta
 	event := o.becomes(tx, about[0], idempotency.Resolved, from, state, reference)
 	event.Principal, event.AttemptID = r.ResolvedBy, ""
 	return o.record(tx, event)
+}
+
+// closeFirst keeps a person's word that an effect came to nothing until its target has confirmed that it can't happen any more.
+// Nothing is sent from now on; the effect ends canceled, or as what the target knows of it.
+func closeFirst(tx database.Tx, e Effect) error {
+	if e.State != idempotency.Unknown {
+		return ErrRunning
+	}
+	if _, err := askToCancel(tx, e); err != nil {
+		return err
+	}
+	_, err := askNow(tx, e)
+	return err
 }
 
 // ofTarget reads the open effect of an operation together with its target.

@@ -31,12 +31,12 @@ func TestAToken(t *testing.T) {
 		t.Run("of a sender that comes too late begins nothing", func(t *testing.T) {
 			for _, keys := range []string{"honours", "ignores"} {
 				s := start(t, kind, func(c *deployments.Config) {
-					c.ProviderTimeout, c.EffectLease = 200*time.Millisecond, 300*time.Millisecond
+					c.ProviderTimeout, c.EffectLease = 500*time.Millisecond, time.Second
 				})
 				if keys == "ignores" {
 					s.cluster.ignoresKeys()
 				}
-				s.cluster.arm("send", "before", "delay", `,"delay_ms":900`)
+				s.cluster.arm("send", "before", "delay", `,"delay_ms":2000`)
 				d := s.succeeds(t, "a", command("a", ""))
 				if d.FencingToken < 2 {
 					t.Errorf("%+v", d)

@@ -7,6 +7,7 @@ import (
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/problem"
+	"github.com/einmal/einmal/pkg/server/servertest"
 	"github.com/einmal/einmal/services/deployments"
 )
 
@@ -90,23 +91,22 @@ func TestAPersonDecidesOnlyWhatIsClosed(t *testing.T) {
 		s.cluster.do("POST", "/_faults", `{"target":"cluster","operation":"close","when":"before","action":"hang","times":1000}`, nil)
 		d := s.accepted(t, s.deploy(t, "k", command("a", "")))
 		op := s.withPerson(t, d)
-		resolve := func(k string) (status int) {
-			a := s.operator().Send(t, "POST", "/v1/reviews/"+op.ReviewID+"/resolution", `{"state":"failed","evidence":"nothing there"}`, key("%s", k))
-			if a.Status == 409 {
-				expect(t, a, 409, problem.OperationRunning)
-			}
-			return a.Status
+		resolve := func(k, state string) servertest.Answer {
+			return s.operator().Send(t, "POST", "/v1/reviews/"+op.ReviewID+"/resolution", `{"state":"`+state+`","evidence":"on the dashboard"}`, key("%s", k))
 		}
-		if got := resolve("r"); got != 409 {
-			t.Errorf("resolved with %d before the cluster has closed it", got)
+		expect(t, resolve("yes", "succeeded"), 409, problem.OperationRunning)
+		if a := resolve("no", "failed"); a.Status != 200 {
+			t.Errorf("%s", a)
 		}
 		if s.prod(t).Lock == nil || s.now(t, d.ID).State != "unknown" {
 			t.Errorf("the lock is free, %+v", s.now(t, d.ID))
 		}
-		s.cluster.disarm() // and now the close gets through: nothing had begun, so it is sent again
-		s.agent().Send(t, "POST", "/v1/operations/"+d.OperationID+"/reconcile", nothing, key("reconcile"))
-		s.is(t, d.ID, "succeeded")
-		s.cluster.rolledOut("a")
+		s.cluster.disarm() // and now the close gets through: nothing had begun
+		if d = s.is(t, d.ID, "canceled"); d.Reason == "" || s.prod(t).Lock != nil {
+			t.Errorf("%+v", d)
+		}
+		s.succeeds(t, "next", command("b", ""))
+		s.cluster.rolledOut("b")
 		s.healthy(t)
 	})
 }
