@@ -11,7 +11,7 @@ import (
 )
 
 // Outside is a target in the outside world of a scenario, simulated by a process of its own. Its ledger holds what really happened, its
-// calls what really arriveo.
+// calls what really arrived.
 type Outside struct {
 	*harness.Service
 	stage  *Stage
@@ -20,9 +20,9 @@ type Outside struct {
 }
 
 // outside starts a simulated target. A stage has one.
-func (s *Stage) outside(target string) *Outside {
+func (s *Stage) outside(target string, settings ...string) *Outside {
 	s.Check(s.world == nil, "the stage has an outside world already")
-	service, err := s.lab.Serve(s.ctx, harness.Settings{Role: "simulator", DatabaseURL: s.lab.EmbeddedURL("simulator")})
+	service, err := s.lab.Serve(s.ctx, harness.Settings{Role: "simulator", DatabaseURL: s.lab.EmbeddedURL("simulator"), Env: settings})
 	s.must(err)
 	s.world = &Outside{Service: service, stage: s, target: target}
 	s.counters = append(s.counters, s.world)

@@ -110,6 +110,24 @@ func All() []Scenario {
 		amountsEqualByValue,
 		zeroAndThreeDigitCurrencies,
 		orderFrozenRace,
+
+		deploy118Then119,
+		sameDigestRetryReplays,
+		retaggedImage,
+		mutableReferencesRefused,
+		lockSurvivesUnknown,
+		staleHolderIsFenced,
+		resolveWhilePaused,
+		queueKeepsOrder,
+		expectedVersionMismatch,
+		queuedPlanGoesStale,
+		cancelWhileRunning,
+		rollbackIsItsOwnOperation,
+		rollbackTargetMustHaveSucceeded,
+		killedMidRolloutResumes,
+		reportedDigestDiffers,
+		twoReplicasOneLock,
+		tokenAfterRestore,
 	}
 }
 
@@ -139,6 +157,7 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 		s.must(s.db.Fsck(ctx))
 		s.checkMirrors()
 		s.checkBooks()
+		s.checkCluster()
 	})
 	var kind string
 	outcome.Skipped = s.skipped

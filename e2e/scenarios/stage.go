@@ -32,6 +32,7 @@ type Stage struct {
 	world      *Outside    // what is outside; nil until there is something
 	desk       *Desk       // the same, if it is a desk
 	psp        *PSP        // the same, if it is a payment provider
+	cluster    *Cluster    // the same, if it is a cluster
 	monitoring *Monitoring // nil until there is one
 	mirrors    []*Mirror
 	services   []*harness.Service

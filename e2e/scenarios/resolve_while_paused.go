@@ -1,0 +1,32 @@
+package scenarios
+
+import "net/http"
+
+var resolveWhilePaused = Scenario{
+	Name:    "resolve_while_paused",
+	Promise: "A person's word about a rollout whose sender is paused frees its environment only when the cluster has closed it, so what is sent late begins nothing.",
+	Injects: true,
+	run: func(s *Stage) int {
+		return s.EachClusterKeys(sooner, usual, func(y *Yard) int {
+			sender, release := y.pauseAtConnect()
+			y.cluster.Down(send, lookUp, shut)
+			other := y.Replica()
+			review := y.WithPerson(other, release.of)
+			y.Problem("a yes that nothing has confirmed", y.Resolve(other, review, "succeeded"), http.StatusConflict, "operation-running")
+			no := y.Resolve(other, review, "failed")
+			y.Check(no.Status == http.StatusOK && no.Text("state") == "resolved", "a no: got %v, want the review resolved", no)
+			newer := y.Plans()
+			y.Locked(other, newer, release.of)
+
+			y.cluster.Disarm()
+			y.Is(other, release.of, "canceled")
+			y.Done(other, newer)
+			release.goOn(sender)
+			y.Is(other, release.of, "canceled")
+			found := y.cluster.Effects(release.of.EffectKey)
+			y.Check(len(found) == 0, "the cluster has %v, of what a person has withdrawn", found)
+			y.Live(other, newer)
+			return 1
+		})
+	},
+}
