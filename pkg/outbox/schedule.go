@@ -23,14 +23,13 @@ const followed = 8
 
 // followAfter is how long to wait before asking after what the target has accepted.
 func (t Target) followAfter(e Effect, now time.Time) time.Duration {
-	least := t.FollowEvery
-	if least == 0 {
-		least = t.AskEvery
+	switch {
+	case t.FollowEvery == 0:
+		return t.AskEvery
+	case e.AcceptedAt == nil:
+		return t.FollowEvery
 	}
-	if e.AcceptedAt == nil {
-		return least
-	}
-	return max(least, min(now.Sub(*e.AcceptedAt)/followed, longestWait)).Truncate(time.Microsecond)
+	return max(t.FollowEvery, min(now.Sub(*e.AcceptedAt)/followed, longestWait)).Truncate(time.Microsecond)
 }
 
 // backoff is how long to wait after the n-th try: doubling, half of it at random (Brooker, "Exponential Backoff and Jitter":

@@ -29,7 +29,7 @@ type Target struct {
 	AskEvery    time.Duration // between a send whose outcome is unknown and the first look, and the least between looks
 
 	// FollowEvery is how soon what the target has accepted is asked after, and the least between such questions, which come ever less
-	// often the longer it goes on. 0: AskEvery.
+	// often the longer it goes on. 0: every AskEvery, however long that is.
 	FollowEvery time.Duration
 
 	// What of each kind may be under way. They are apart, so that a storm of sends takes no place from looks, nor from sends of

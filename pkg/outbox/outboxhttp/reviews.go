@@ -152,6 +152,7 @@ func (h Handlers) resolve(c echo.Context) error {
 		return err
 	}
 	h.Outbox.Announce(about)
+	h.Outbox.Nudge() // it may have to be closed first, or somebody has waited for what it held
 	return idemhttp.Write(c, result)
 }
 
