@@ -14,7 +14,7 @@ COPY --from=build /einmal /einmal
 COPY --from=build --chown=65532:65532 /data /data
 # Numeric, so that Kubernetes' runAsNonRoot can check it without a passwd file.
 USER 65532:65532
-EXPOSE 8081 8090
+EXPOSE 8081 8082 8083 8090
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s --retries=3 CMD ["/einmal", "healthcheck"]
 ENTRYPOINT ["/einmal"]
 CMD ["tickets"]

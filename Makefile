@@ -76,7 +76,7 @@ bench: ## Compare a ticket with a bare insert on both databases, write bench/res
 	cd bench && go run .
 
 .PHONY: up
-up: ## docker compose: PostgreSQL, the tickets service on 127.0.0.1:8081, the desk that it mirrors to on 8090
+up: ## docker compose: PostgreSQL, the services on 127.0.0.1:8081 to 8083, the outside world that they change on 8090
 	docker compose up -d --build --wait
 
 .PHONY: down

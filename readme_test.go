@@ -48,9 +48,9 @@ func console(t *testing.T) []step {
 
 // The walk-through is run as it is printed, against `einmal run`, each command in turn.
 func TestReadmeShowsWhatHappens(t *testing.T) {
-	address := startRun(t)
+	replace := startRun(t)
 	for _, s := range console(t) {
-		command := strings.ReplaceAll(s.command, "127.0.0.1:8081", address)
+		command := replace.Replace(s.command)
 		out, err := exec.CommandContext(t.Context(), "bash", "-c", command).CombinedOutput()
 		if err != nil {
 			t.Errorf("$ %s\n%v", s.command, err)
@@ -88,23 +88,19 @@ func TestReadmeNamesWhatExists(t *testing.T) {
 	}
 }
 
-// startRun builds einmal and starts `einmal run` with data of its own. It returns the address of the tickets service.
-func startRun(t *testing.T) string {
+// startRun builds einmal and starts `einmal run` with data of its own. It returns what puts the addresses of its services in place of
+// those that the README shows.
+func startRun(t *testing.T) *strings.Replacer {
 	t.Helper()
 	dir := t.TempDir()
 	binary, err := harness.Build(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	listener.Close()
+	tickets, deployments := freeAddress(t), freeAddress(t)
 
 	var log bytes.Buffer
-	run := exec.CommandContext(t.Context(), binary, "run", "--data", dir, "--listen", address, "--payments-listen", "127.0.0.1:0", "--simulator-listen", "127.0.0.1:0")
+	run := exec.CommandContext(t.Context(), binary, "run", "--data", dir, "--listen", tickets, "--deployments-listen", deployments, "--payments-listen", "127.0.0.1:0", "--simulator-listen", "127.0.0.1:0")
 	run.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "EINMAL_") })
 	run.Stdout, run.Stderr = &log, &log
 	run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) } // the end of the test: it must drain and exit 0
@@ -117,8 +113,19 @@ func startRun(t *testing.T) string {
 			t.Errorf("einmal run: %v\n%s", err, log.String())
 		}
 	})
-	awaitReady(t, address)
-	return address
+	awaitReady(t, tickets)
+	awaitReady(t, deployments)
+	return strings.NewReplacer("127.0.0.1:8081", tickets, "127.0.0.1:8083", deployments)
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
 }
 
 func awaitReady(t *testing.T, address string) {
