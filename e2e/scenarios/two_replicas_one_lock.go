@@ -23,6 +23,8 @@ var twoReplicasOneLock = Scenario{
 			}
 			rollouts += len(won)
 		}
+		refused := y.Count("SELECT count(*) FROM attempts WHERE outcome <> 'accepted' AND outcome <> 'confirmed'")
+		y.Check(refused == 0, "the cluster had to refuse %d sends: two were on their way at once", refused)
 		y.Notef("%d rounds, %d rollouts", rounds, rollouts)
 		return rollouts
 	},

@@ -23,7 +23,7 @@ type Lock struct {
 	MayDecide func(tx database.Tx, e Effect) error
 }
 
-// ErrNotClosed: the target has not confirmed that no send of the effect can arrive any more.
+// ErrNotClosed means that the target has not confirmed that no send of the effect can arrive any more.
 var ErrNotClosed = errors.New("effect is not closed at its target")
 
 // taking adds to the statement of a take what draws or reads the token. The token is kept here, not in the row: a take that is read

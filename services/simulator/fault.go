@@ -100,8 +100,6 @@ func decodeMisfortune(body []byte) (Misfortune, error) {
 		return m, fmt.Errorf("action must be one that %s has: %s", target.name, list(target.actions))
 	case slices.Contains(onlyWebhooks, m.Action) && m.Operation != "" && m.Operation != webhookOperation:
 		return m, fmt.Errorf("the action %s is for the operation %s", m.Action, webhookOperation)
-	case slices.Contains(ofRollouts, m.Action) && m.When != After:
-		return m, fmt.Errorf("when must be after for %s, which becomes of a rollout that has begun", m.Action)
 	case m.Action == Status && (m.Status < 300 || m.Status > 599):
 		return m, errors.New("status must be between 300 and 599 for the action status")
 	case m.Action != Status && m.Status != 0:
@@ -143,7 +141,8 @@ func takeFault(tx database.Tx, call Call, when Moment) (*Fault, error) {
 	})
 }
 
-// takeRolloutFault is takeFault for what becomes of a rollout, rather than of the call that begins it or breaks it off.
+// takeRolloutFault is takeFault for what becomes of a rollout, rather than of the call that begins it or breaks it off. When says
+// nothing there.
 func takeRolloutFault(tx database.Tx, call Call) (*Fault, error) {
 	fault, err := takeFirst(tx, call.Target, func(armed *gorm.DB) *gorm.DB {
 		return armed.Where("operation IN ? AND action IN ?", []string{"", call.Kind}, ofRollouts)
