@@ -255,7 +255,7 @@ func TestFaultsOfRollouts(t *testing.T) {
 		}
 		for body, says := range map[string]string{
 			`{"target":"desk","when":"after","action":"half","times":1}`:                    "which is for targets that roll out",
-			`{"target":"cluster","when":"later","action":"half","times":1}`:                "when must be before or after",
+			`{"target":"cluster","when":"later","action":"half","times":1}`:                 "when must be before or after",
 			`{"target":"cluster","when":"after","action":"duplicate","times":1}`:            "webhooks",
 			`{"target":"cluster","operation":"x","when":"after","action":"hang"}`:           "times is missing",
 			`{"target":"moon","when":"after","action":"other_digest","times":1}`:            "there is no target",
