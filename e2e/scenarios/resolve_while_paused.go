@@ -19,6 +19,7 @@ var resolveWhilePaused = Scenario{
 			y.Locked(other, newer, release.of)
 
 			y.cluster.Disarm()
+			y.Reconcile(other, release.of) // by itself the cluster would be asked at growing intervals
 			y.Is(other, release.of, "canceled")
 			y.Done(other, newer)
 			release.goOn(sender)
