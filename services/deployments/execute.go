@@ -48,8 +48,7 @@ func (cs commands) deploy(ctx context.Context, req idempotency.Request, command 
 func (cs commands) do(ctx context.Context, req idempotency.Request, apply idempotency.Apply) (idempotency.Result, error) {
 	result, err := cs.exec.Do(ctx, req, apply)
 	if result.Outcome == idempotency.OutcomeAccepted || result.Outcome == idempotency.OutcomeExecuted {
-		cs.outbox.Announce() // a cancel may have ended an operation,
-		cs.outbox.Nudge()    // and whoever comes next may be due
+		cs.outbox.Nudge() // also whoever comes next may be due
 	}
 	return result, err
 }
