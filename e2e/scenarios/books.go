@@ -1,6 +1,13 @@
 package scenarios
 
-import "github.com/einmal/einmal/services/simulator"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/einmal/einmal/services/simulator"
+)
 
 // account is all money of one payment at the provider.
 type account struct {
@@ -33,6 +40,23 @@ func (s *Stage) checkBooks() {
 	for reference, a := range all {
 		s.checkBook(reference, a)
 	}
+	s.noteLedger("provider", ledger)
+}
+
+// noteLedger notes what a ledger shows, after it was compared with our rows.
+func (s *Stage) noteLedger(of string, ledger []simulator.Effect) {
+	counts := map[string]int{}
+	for _, e := range ledger {
+		counts[e.Kind]++
+	}
+	var parts []string
+	for _, kind := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
+	}
+	if parts == nil {
+		parts = []string{"nothing"}
+	}
+	s.Notef("in the %s's ledger: %s, as our rows say", of, strings.Join(parts, ", "))
 }
 
 // checkOnce ends the scenario if an effect happened twice under one key.

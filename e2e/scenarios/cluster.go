@@ -75,6 +75,7 @@ func (s *Stage) checkCluster() {
 	live := s.Count("SELECT count(*) FROM releases")
 	known := s.Count("SELECT count(*) FROM releases r JOIN deployments d ON d.account_id = r.account_id AND d.id = r.deployment_id AND d.reported_artifact = r.artifact")
 	s.Check(live == known, "%d of %d live releases are what the cluster said runs", known, live)
+	s.noteLedger("cluster", ledger)
 }
 
 // interval says when a rollout went on, for messages.
