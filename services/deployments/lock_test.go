@@ -12,8 +12,8 @@ import (
 	"github.com/einmal/einmal/pkg/server/servertest"
 )
 
-// long is the time of rollouts that go on while the test looks.
-const long = 700 * time.Millisecond
+// long is the time of rollouts that go on while the test looks, also on a busy machine.
+const long = 1500 * time.Millisecond
 
 func TestALockedEnvironment(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
