@@ -268,6 +268,17 @@ func TestReconcile(t *testing.T) {
 			t.Errorf("%+v", now)
 		}
 	})
+	t.Run("again and again adds nothing to a review that says it already", func(t *testing.T) {
+		e = s.settleDown(e)
+		known := len(s.reviews(review.Unknown)[0].Evidence)
+		for range 5 {
+			reconcile(e)
+			e = s.ask(e)
+		}
+		if r := s.reviews(review.Unknown)[0]; len(r.Evidence) != known || e.ReviewID != r.ID {
+			t.Errorf("%d times %+v", len(r.Evidence)-known, r.Evidence)
+		}
+	})
 	t.Run("has one that waits for a person asked again, and settled if it is found", func(t *testing.T) {
 		e = s.settleDown(e)
 		if e.ReviewID == "" {

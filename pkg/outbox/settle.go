@@ -176,11 +176,12 @@ func contradiction(known Effect, ev Evidence) string {
 	return ""
 }
 
-// askPerson tells a person about an effect, with what is known.
+// askPerson tells a person about an effect, with what is known. How often it was looked up is not part of that: somebody who keeps
+// asking would add to the review for ever.
 func (o *Outbox) askPerson(tx database.Tx, e Effect, ev Evidence) error {
 	id, err := review.Open(tx, review.Review{
 		AccountID: e.AccountID, Kind: review.Unknown, OperationID: e.OperationID, Owner: o.owner,
-		Evidence: []review.Evidence{{Source: e.Target, At: tx.Now, Says: fmt.Sprintf("%s after %d sends and %d look-ups: %s", ev.Finding, e.Attempts, e.Asks, ev.Says)}},
+		Evidence: []review.Evidence{{Source: e.Target, At: tx.Now, Says: fmt.Sprintf("%s after %d sends: %s", ev.Finding, e.Attempts, ev.Says)}},
 	})
 	if err != nil {
 		return err
