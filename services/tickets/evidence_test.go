@@ -193,6 +193,23 @@ func TestWhatAnAnswerToACloseShows(t *testing.T) {
 	}
 }
 
+func TestHowLongTheDeskAsksToBeLeftAlone(t *testing.T) {
+	now := time.Now()
+	for value, want := range map[string]time.Duration{
+		"": 0, "soon": 0, "-1": 0, "1.5": 0, "0": 0, "7": 7 * time.Second,
+		"3600000000000000000": longestRetryAfter, "99999999999999999999999": longestRetryAfter,
+		now.Add(time.Minute).UTC().Format(http.TimeFormat):   time.Minute,
+		now.Add(-time.Minute).UTC().Format(http.TimeFormat):  0,
+		now.AddDate(300, 0, 0).UTC().Format(http.TimeFormat): longestRetryAfter,
+	} {
+		p := answers(t, http.StatusTooManyRequests, "", "Retry-After: "+value)
+		got := p.Send(t.Context(), outbox.Effect{EffectKey: "k", Command: []byte(`{}`)}).RetryAfter
+		if got > want || got < want-10*time.Second { // dates have whole seconds, and the test may be slow
+			t.Errorf("%q: %s, want %s", value, got, want)
+		}
+	}
+}
+
 func TestEveryCallTellsHowLongTheDeskAsksToBeLeftAlone(t *testing.T) {
 	p := answers(t, http.StatusTooManyRequests, "", "Retry-After: 7")
 	e := outbox.Effect{EffectKey: "k", Command: []byte(`{}`)}
