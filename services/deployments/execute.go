@@ -48,7 +48,7 @@ func (cs commands) deploy(ctx context.Context, req idempotency.Request, command 
 func (cs commands) do(ctx context.Context, req idempotency.Request, apply idempotency.Apply) (idempotency.Result, error) {
 	result, err := cs.exec.Do(ctx, req, apply)
 	if result.Outcome == idempotency.OutcomeAccepted || result.Outcome == idempotency.OutcomeExecuted {
-		cs.outbox.Nudge() // also whoever comes next may be due
+		cs.outbox.Nudge()
 	}
 	return result, err
 }

@@ -15,12 +15,13 @@ import (
 // cancel withdraws a deployment: at once if it was certainly not sent, else by a stop at the cluster, an effect of its own. From
 // then on nothing more of the deployment is sent.
 func (cs commands) cancel(ctx context.Context, req idempotency.Request, id string) (idempotency.Result, error) {
-	canceled := ""
+	canceled := "" // the operation of the deployment
 	result, err := cs.do(ctx, req, func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
 		d, err := cs.aboutDeployment(tx, op.AccountID, id)
 		if err != nil {
 			return idempotency.Answer{}, err
 		}
+		canceled = d.OperationID
 		effect, err := cs.outbox.Cancel(tx, d.AccountID, d.OperationID)
 		switch {
 		case errors.Is(err, outbox.ErrNoEffect):
@@ -31,12 +32,13 @@ func (cs commands) cancel(ctx context.Context, req idempotency.Request, id strin
 			if d, err = cs.store.byID(tx.DB, d.AccountID, d.ID); err != nil {
 				return idempotency.Answer{}, err
 			}
-			canceled = d.OperationID
 			return answer(http.StatusOK, d)
 		}
 		return cs.stop(tx, op, d, effect)
 	})
-	cs.outbox.Announce(canceled)
+	if canceled != "" {
+		cs.outbox.Announce(canceled)
+	}
 	return result, err
 }
 
