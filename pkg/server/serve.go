@@ -55,6 +55,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	s.draining.Store(true)
 	log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int64("in_flight", s.inFlight.Load()))
 	<-time.After(s.config.DrainDelay)
+	close(s.leaving)
 
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.ShutdownGrace)
 	defer cancel()

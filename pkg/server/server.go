@@ -64,6 +64,7 @@ type Server struct {
 	registry   *prometheus.Registry
 	inFlight   atomic.Int64
 	draining   atomic.Bool
+	leaving    chan struct{}
 }
 
 // New returns a server that answers health, metrics and problem pages. The service adds its routes to Echo(), then calls
@@ -87,6 +88,7 @@ func New(config Config, service Service) (*Server, error) {
 		demo:       demo,
 		limits:     newLimits(config, known),
 		registry:   prometheus.NewRegistry(),
+		leaving:    make(chan struct{}),
 	}
 	s.metrics = newMetrics(s.registry, service.Name, &s.inFlight)
 	s.echo.Pre(s.observe, s.authenticate)
@@ -104,6 +106,9 @@ func New(config Config, service Service) (*Server, error) {
 	}
 	return s, nil
 }
+
+// Leaving is closed when requests in progress must come to their end: who only waits is to be answered now.
+func (s *Server) Leaving() <-chan struct{} { return s.leaving }
 
 // Echo is where the service adds its routes, each with Require.
 func (s *Server) Echo() *echo.Echo { return s.echo }

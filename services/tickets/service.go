@@ -101,7 +101,7 @@ func migrated(ctx context.Context, db *database.DB) error {
 func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a api) error {
 	e := s.server.Echo()
 	read := server.Require(server.Readers...)
-	waiter := idemhttp.Waiter{Executor: exec, Settled: s.outbox.Settled}
+	waiter := idemhttp.Waiter{Executor: exec, Settled: s.outbox.Settled, Leaving: s.server.Leaving()}
 	effects := outboxhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
 
 	operations := map[string]string{}

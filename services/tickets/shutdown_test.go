@@ -4,9 +4,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/server/servertest"
+	"github.com/einmal/einmal/services/tickets"
 )
 
 // Every creation that was answered is there; what was not answered is there or not, but never half.
@@ -63,4 +66,25 @@ func TestAShutdownAmongWrites(t *testing.T) {
 		}
 		s.healthy(t)
 	})
+}
+
+// Who waits for an operation that will not end soon is told how it stands, and keeps nobody from leaving.
+func TestAShutdownAmongThoseWhoWait(t *testing.T) {
+	s := start(t, database.SQLite, func(c *tickets.Config) { c.ProviderURL = "http://127.0.0.1:1" }) // nobody is there
+	_, id := s.mirrored(t, "k", "ops")
+	var answer servertest.Answer
+	var waiting sync.WaitGroup
+	waiting.Go(func() { answer = s.agent().Send(t, "GET", "/v1/operations/"+id, "", "Prefer: wait=30") })
+	s.waitForRequests(t, 1)
+	began := time.Now()
+	if err := s.Stop(); err != nil {
+		t.Errorf("stop: %v", err)
+	}
+	waiting.Wait()
+	if took := time.Since(began); took > 15*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if answer.Status != 200 || !strings.Contains(string(answer.Body), `"next_action":"poll_operation"`) {
+		t.Errorf("%s", answer)
+	}
 }

@@ -31,6 +31,7 @@ const (
 type Waiter struct {
 	Executor *idempotency.Executor
 	Settled  func(operationID string) <-chan struct{} // closed when this process settles something of the operation
+	Leaving  <-chan struct{}                          // closed when the service ends: who waits is told how it stands
 }
 
 // Wait returns the result of an attempt, final if it becomes so within what Prefer: wait asks for.
@@ -73,6 +74,9 @@ func (w Waiter) WaitFor(c echo.Context, op idempotency.Operation) (idempotency.O
 		select {
 		case <-settled:
 		case <-again.C:
+		case <-w.Leaving:
+			again.Stop()
+			return op, nil
 		case <-ctx.Done():
 			again.Stop()
 			return op, nil
