@@ -12,7 +12,7 @@ import (
 func (o *Outbox) ask(ctx context.Context, t Target, e Effect) error {
 	kind := t.howToAsk(e, o.db.Now())
 	var token int64
-	taken, _, err := o.take(ctx, e, kind, t.taking(e, &token, highest, func(tx database.Tx, by string) (bool, error) { return takeToAsk(tx, e, t, by) }))
+	taken, _, err := o.take(ctx, t, e, kind, t.taking(e, &token, highest, func(tx database.Tx, by string) (bool, error) { return takeToAsk(tx, e, t, by) }))
 	if err != nil || taken == nil {
 		return err
 	}

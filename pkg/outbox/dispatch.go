@@ -137,6 +137,8 @@ func (o *Outbox) next(ctx context.Context, l *lane) (Effect, bool) {
 // wait for them. It locks nothing; each is then taken by compare-and-set. Their commands are read with that. It
 // also notes when the next is due, so that the lane wakes then.
 func (o *Outbox) list(ctx context.Context, l *lane) ([]Effect, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.target.Lease) // as long as a take may last: see there
+	defer cancel()
 	limit, now := listed*cap(l.places), o.db.Now()
 	l.wake = time.Time{}
 	var all []Effect

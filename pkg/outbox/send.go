@@ -11,7 +11,7 @@ import (
 // send takes an effect, makes one call, and settles what it has shown. Losing the take to somebody else is no error.
 func (o *Outbox) send(ctx context.Context, t Target, e Effect) error {
 	var token int64
-	taken, started, err := o.take(ctx, e, send, t.taking(e, &token, draw, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) }))
+	taken, started, err := o.take(ctx, t, e, send, t.taking(e, &token, draw, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) }))
 	switch {
 	case err != nil:
 		return err

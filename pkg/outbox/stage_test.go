@@ -168,7 +168,7 @@ func (s *stage) take(e Effect) Effect {
 	s.t.Helper()
 	s.clock.advance(tick)
 	e = s.now(e)
-	taken, _, err := s.box.take(context.Background(), e, send, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, s.target, by) })
+	taken, _, err := s.box.take(context.Background(), s.target, e, send, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, s.target, by) })
 	s.ok(err)
 	if taken == nil {
 		s.t.Fatalf("not taken: %+v", e)
@@ -181,7 +181,7 @@ func (s *stage) takeToAsk(e Effect) Effect {
 	s.t.Helper()
 	s.clock.advance(tick)
 	e = s.now(e)
-	taken, _, err := s.box.take(context.Background(), e, s.target.howToAsk(e, s.db.Now()), func(tx database.Tx, by string) (bool, error) { return takeToAsk(tx, e, s.target, by) })
+	taken, _, err := s.box.take(context.Background(), s.target, e, s.target.howToAsk(e, s.db.Now()), func(tx database.Tx, by string) (bool, error) { return takeToAsk(tx, e, s.target, by) })
 	s.ok(err)
 	if taken == nil {
 		s.t.Fatalf("not taken: %+v", e)

@@ -31,12 +31,15 @@ func (m moment) before(limit *time.Time) bool {
 
 // take commits a take and returns the effect as it then is, or nil if somebody else was faster or a condition did not hold. A
 // COMMIT without an answer is read back by the name under which only this take was made: what is not certainly ours is not
-// acted on. kind is that of the attempt it begins; empty: none.
-func (o *Outbox) take(ctx context.Context, e Effect, kind string, statement func(tx database.Tx, by string) (bool, error)) (*Effect, moment, error) {
+// acted on. kind is that of the attempt it begins; empty: none. It ends within the lease that it would get: a database that has gone
+// silent must not keep a worker.
+func (o *Outbox) take(ctx context.Context, t Target, e Effect, kind string, statement func(tx database.Tx, by string) (bool, error)) (*Effect, moment, error) {
 	var taken *Effect
 	var at moment
 	by := idempotency.NewID("try", o.db.Now())
-	err := o.db.InTx(ctx, func(tx database.Tx) error {
+	bounded, cancel := context.WithTimeout(ctx, t.Lease)
+	defer cancel()
+	err := o.db.InTx(bounded, func(tx database.Tx) error {
 		at = o.moment()
 		won, err := statement(tx, by)
 		if err != nil || !won {
@@ -52,7 +55,9 @@ func (o *Outbox) take(ctx context.Context, e Effect, kind string, statement func
 	})
 	switch {
 	case errors.Is(err, database.ErrCommitUnknown):
-		back, err := find(o.db.Read(context.WithoutCancel(ctx)), e)
+		again, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.Lease)
+		defer cancel()
+		back, err := find(o.db.Read(again), e)
 		if err != nil || back.LeasedBy != by {
 			return nil, at, err
 		}
