@@ -41,13 +41,13 @@ func TestBeforeAByteLeaves(t *testing.T) {
 		})
 		t.Run("a worker that slept past its time to send makes no call, though the database's clock stands still", func(t *testing.T) {
 			s := set(t, lookedUp)
-			s.target.Timeout, s.target.Lease = 20*time.Millisecond, 50*time.Millisecond
+			s.target.Timeout, s.target.Lease = 9950*time.Millisecond, 10*time.Second // a take, too, has as long as a lease
 			s.build()
 			e := s.accept("k")
 			record := s.record
 			s.record = func(tx database.Tx, events ...idempotency.Event) error {
 				if events[0].Type == idempotency.Sent {
-					<-time.After(40 * time.Millisecond) // inside the take: longer than lease − time-out
+					<-time.After(100 * time.Millisecond) // inside the take: longer than lease − time-out
 				}
 				return record(tx, events...)
 			}
