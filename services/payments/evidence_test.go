@@ -111,6 +111,48 @@ func TestOnlyTheProviderIsBelieved(t *testing.T) {
 	s.healthy()
 }
 
+// An answer that is about another payment or refund is none, as from a proxy that mixes answers up: what somebody else wants to be paid
+// is not confirmed, and nothing is taken for done.
+func TestAnswersAboutAnother(t *testing.T) {
+	s, b := startBetween(t)
+	first, other := s.captured("first"), s.authorized("other")
+	s.psp.does("payment_intents", "amount=1250&currency=eur&capture_method=manual&payment_method=pm_card_visa&metadata[order_id]=strange")
+	all := s.psp.intents()
+	strange := all[len(all)-1]
+	if strange.Status != "requires_confirmation" {
+		t.Fatalf("%+v", all)
+	}
+	before := len(s.psp.ledger())
+	for i, id := range []string{other.Reference, strange.ID} {
+		order := fmt.Sprintf("o-%d", i)
+		s.put(order)
+		b.next(1, "POST /payment_intents", 200, `{"id":"`+id+`","object":"payment_intent","status":"requires_confirmation","amount":1250,"currency":"eur"}`)
+		if p := s.done(s.pay("pay-"+order, order, wait), "authorized"); p.Reference == id || b.left.Load() > 0 {
+			t.Errorf("%+v is known as another: %s", p, id)
+		}
+	}
+	for i, body := range []string{
+		`{"id":"re_other","object":"refund","status":"succeeded","amount":100,"currency":"eur","metadata":{"einmal_effect_key":"another"}}`,
+		`{"id":"` + other.Reference + `","object":"payment_intent","status":"succeeded","amount":100,"currency":"eur"}`,
+		`{"id":"re_other","object":"refund","status":"failed","amount":100,"currency":"eur"}`,
+	} {
+		b.next(1, "POST /refunds", 200, body)
+		a := s.refund(fmt.Sprintf("refund-%d", i), first.ID, "1", wait)
+		if r := of[refund](t, a); r.State != "succeeded" || r.Reference == "re_other" || r.Reference == other.Reference || b.left.Load() > 0 {
+			t.Errorf("%s", a)
+		}
+	}
+	if made := s.psp.ledger()[before:]; len(made) != 5 {
+		t.Errorf("%+v", made)
+	}
+	for _, i := range s.psp.intents() {
+		if i.ID == strange.ID && i.Status != "requires_confirmation" {
+			t.Errorf("what is not ours was confirmed: %+v", i)
+		}
+	}
+	s.healthy()
+}
+
 // A list that isn't there is not an empty one: nothing is sent again because of it, which would be a second refund where keys are
 // ignored.
 func TestWhatIsNoLookUp(t *testing.T) {

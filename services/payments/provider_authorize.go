@@ -81,8 +81,13 @@ func (a authorizer) make(ctx context.Context, e outbox.Effect, c authorizeComman
 	if !ok && r.status >= http.StatusInternalServerError && r.replayed {
 		intent, r, ok = a.create(ctx, e, c, fmt.Sprintf("create %d", e.Fence))
 	}
-	if ok && intent.ID != "" {
+	switch {
+	case ok && c.made(intent, e):
 		return intent.ID, outbox.Evidence{}
+	case ok:
+		return "", outbox.Evidence{Finding: outbox.NotSent, Says: "nothing was confirmed; when it was to be made, the answer was not about it"}
+	case r.refuses(http.StatusBadRequest, stripe.ErrorTypeIdempotency):
+		return a.adopt(ctx, e, c)
 	}
 	if no = r.failedSend(); no.Finding != outbox.Refused {
 		no = outbox.Evidence{Finding: outbox.NotSent, Says: "nothing was confirmed; when it was to be made: " + no.Says, RetryAfter: r.retryAfter}
@@ -103,6 +108,35 @@ func (a authorizer) create(ctx context.Context, e outbox.Effect, c authorizeComm
 		return err
 	})
 	return intent, r, ok
+}
+
+// adopt finds what was made under our key for a claim that a restore has forgotten: the claim that was made again has a payment of another
+// name, so the provider takes it for another request. What has become of it is the answer; while it was not confirmed, it is confirmed.
+func (a authorizer) adopt(ctx context.Context, e outbox.Effect, c authorizeCommand) (reference string, no outbox.Evidence) {
+	found, r, ok := a.underKey(ctx, e)
+	if !ok {
+		return "", r.failedAsk()
+	}
+	switch no = c.stand(found); {
+	case no.Finding != outbox.NotFound:
+		return "", no
+	case len(found) == 0:
+		return "", differs("", "the provider knows our key from another payment, which is not among its newest")
+	case !c.made(found[0], e):
+		return "", differs(found[0].ID, "under our key the provider has %d %s, asked were %d %s", found[0].Amount, found[0].Currency, c.AmountMinor, c.Currency)
+	}
+	return found[0].ID, outbox.Evidence{}
+}
+
+// made reports whether a payment is the one that an effect makes. An answer that is about another, as from a proxy that has mixed them
+// up, would have us confirm what somebody else wants to be paid.
+func (c authorizeCommand) made(i *stripe.PaymentIntent, e outbox.Effect) bool {
+	return i.ID != "" && i.Metadata[metaEffectKey] == e.EffectKey && c.asks(i)
+}
+
+// asks reports whether a payment is for what is to be paid.
+func (c authorizeCommand) asks(i *stripe.PaymentIntent) bool {
+	return i.Amount == c.AmountMinor && strings.EqualFold(string(i.Currency), c.Currency)
 }
 
 // key is the key of a call that belongs to an effect and is not the effect.
@@ -126,7 +160,7 @@ func (c authorizeCommand) confirmed(i *stripe.PaymentIntent) outbox.Evidence {
 func (c authorizeCommand) stands(i *stripe.PaymentIntent) outbox.Evidence {
 	switch i.Status {
 	case stripe.PaymentIntentStatusRequiresCapture, stripe.PaymentIntentStatusSucceeded:
-		if i.Amount != c.AmountMinor || !strings.EqualFold(string(i.Currency), c.Currency) {
+		if !c.asks(i) {
 			return differs(i.ID, "the provider has authorized %d %s, asked were %d %s", i.Amount, i.Currency, c.AmountMinor, c.Currency)
 		}
 		return stands(outbox.Confirmed, i.ID, i.Status)
@@ -136,6 +170,15 @@ func (c authorizeCommand) stands(i *stripe.PaymentIntent) outbox.Evidence {
 		return stands(outbox.Verdict, i.ID, i.Status) // for ever: no confirm is possible any more
 	}
 	return stands(outbox.NotFound, "", i.Status) // not authorised, but a confirm may be on its way
+}
+
+// stand is what all payments under one key show.
+func (c authorizeCommand) stand(intents []*stripe.PaymentIntent) outbox.Evidence {
+	var found []outbox.Evidence
+	for _, intent := range intents {
+		found = append(found, c.stands(intent))
+	}
+	return together(found)
 }
 
 // Lookup asks for the payment by its reference, or finds it by our key: without a stored reference it can't have been confirmed,
@@ -166,19 +209,27 @@ const (
 	listedBefore = 24 * time.Hour
 )
 
-// find looks for the payment through the newest ones. The list is up to date, which the provider's search is not.
+// find looks for the payment by our key.
 func (a authorizer) find(ctx context.Context, e outbox.Effect, c authorizeCommand) outbox.Evidence {
+	intents, r, ok := a.underKey(ctx, e)
+	if !ok {
+		return r.failedAsk()
+	}
+	return c.stand(intents)
+}
+
+// underKey looks for what was made under our key through the newest payments. The list is up to date, which the provider's search is not.
+func (a authorizer) underKey(ctx context.Context, e outbox.Effect) (found []*stripe.PaymentIntent, r result, ok bool) {
 	params := &stripe.PaymentIntentListParams{CreatedRange: &stripe.RangeQueryParams{GreaterThanOrEqual: e.CreatedAt.Add(-listedBefore).Unix()}}
 	params.Limit = stripe.Int64(listed)
-	var found []outbox.Evidence
-	r, ok := ask(ctx, func(ctx context.Context) error {
+	r, ok = ask(ctx, func(ctx context.Context) error {
 		seen := 0
 		for intent, err := range a.read.V1PaymentIntents.List(ctx, params) {
 			if err != nil {
 				return err
 			}
 			if intent.Metadata[metaEffectKey] == e.EffectKey {
-				found = append(found, c.stands(intent))
+				found = append(found, intent)
 			}
 			if seen++; seen == maxListed {
 				return nil
@@ -186,10 +237,7 @@ func (a authorizer) find(ctx context.Context, e outbox.Effect, c authorizeComman
 		}
 		return nil
 	})
-	if !ok || r.object != "list" {
-		return r.failedAsk()
-	}
-	return together(found)
+	return found, r, ok && r.object == "list"
 }
 
 // Close makes sure that the payment is not authorised any more, unless it is: then it has happened. It is called under a newer fence

@@ -40,7 +40,7 @@ func (p refunder) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 		refund, err = p.write.V1Refunds.Create(ctx, params)
 		return err
 	})
-	if !ok {
+	if !ok || refund.Metadata[metaEffectKey] != e.EffectKey { // an answer about another refund, as from a proxy that has mixed them up, is none
 		return r.failedSend()
 	}
 	return c.stands(refund)

@@ -167,12 +167,12 @@ func (p psp) intents() []intent {
 }
 
 // does makes the provider do something that no operation of ours asks for.
-func (p psp) does(path, form string) {
+func (p psp) does(path, form string, headers ...string) {
 	p.t.Helper()
-	p.do("POST", "/psp/v1/"+path, form, nil)
+	p.do("POST", "/psp/v1/"+path, form, nil, headers...)
 }
 
-func (p psp) do(method, path, body string, into any) {
+func (p psp) do(method, path, body string, into any, headers ...string) {
 	p.t.Helper()
 	request, err := http.NewRequestWithContext(p.t.Context(), method, p.url+path, strings.NewReader(body))
 	if err != nil {
@@ -181,6 +181,10 @@ func (p psp) do(method, path, body string, into any) {
 	request.Header.Set("Authorization", "Bearer demo-provider")
 	if !strings.HasPrefix(body, "{") {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for _, header := range headers {
+		name, value, _ := strings.Cut(header, ": ")
+		request.Header.Set(name, value)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
