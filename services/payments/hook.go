@@ -171,14 +171,19 @@ func (t *told) readObject(object jsontext.Value) error {
 	if t.Object == "payment_intent" {
 		t.Minor = o.AmountReceived
 	}
-	t.claims = claims{Account: o.Metadata[metaAccount], PaymentID: o.Metadata[metaPayment], RefundID: o.Metadata[metaRefund]}
+	c := claims{Account: o.Metadata[metaAccount], PaymentID: o.Metadata[metaPayment], RefundID: o.Metadata[metaRefund]}
+	if isName(c.Account + c.PaymentID + c.RefundID) {
+		t.claims = c
+	} // else it is somebody else's object, who writes there what he likes
 	return nil
 }
 
-// readable reports whether all texts are names such as the provider and we make: visible ASCII, which every database and log keeps.
-func (t told) readable() bool {
-	all := t.EventID + t.Type + t.Object + t.ID + t.Status + t.Account + t.PaymentID + t.RefundID
-	return !strings.ContainsFunc(all, func(r rune) bool { return r < '!' || r > '~' })
+// readable reports whether all that the provider itself has named is so as it names things.
+func (t told) readable() bool { return isName(t.EventID + t.Type + t.Object + t.ID + t.Status) }
+
+// isName reports whether a text is of what the provider and we name things with: visible ASCII, which every database and log keeps.
+func isName(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r < '!' || r > '~' })
 }
 
 // whose is the account that an object belongs to: the one that it names, if that has what it names.

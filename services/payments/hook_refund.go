@@ -21,10 +21,12 @@ func (h hook) considerRefund(tx database.Tx, p Payment, t told) (disposition, er
 	case !refund.State.Final():
 		return h.reconcile(tx, p.AccountID, refund.OperationID)
 	}
-	came := t.Status != string(stripe.RefundStatusFailed) && t.Status != string(stripe.RefundStatusCanceled)
+	came := t.Status == string(stripe.RefundStatusSucceeded)
+	gone := t.Status == string(stripe.RefundStatusFailed) || t.Status == string(stripe.RefundStatusCanceled)
 	switch {
 	case refund.Reference != "" && refund.Reference != t.ID:
 		return h.contradict(tx, p.AccountID, refund.OperationID, fmt.Sprintf("%s about %s, although the refund is known as %s", t.Type, t.ID, refund.Reference))
+	case !came && !gone: // it was on its way once, and this is late
 	case came != (refund.State == idempotency.Succeeded): // a bank can give a refund back that had succeeded
 		return h.contradict(tx, p.AccountID, refund.OperationID, fmt.Sprintf("%s about %s, which is %s, although the refund has %s", t.Type, t.ID, t.Status, refund.State))
 	}

@@ -246,12 +246,22 @@ func TestWebhooks(t *testing.T) {
 			s.ends(op.ID, "succeeded")
 			got := read[refund](s, op.Resource.Href)
 			s.disposed(tell("refund.updated", got.Reference, "succeeded"), "ignored")
+			s.disposed(tell("refund.created", got.Reference, "pending"), "ignored") // which it was, once
 			s.disposed(tell("refund.failed", got.Reference, "failed"), "contradicted")
 			s.disposed(tell("refund.updated", "re_other", "succeeded"), "contradicted")
 			s.disposed(s.tell(event("charge.refunded", "charge", "ch_2", "succeeded", 500, "account_id", "acme", "payment_id", p.ID)), "ignored")
 			if now := s.payment(p.ID); now.RefundedMinor != 500 || now.ReservedMinor != 0 {
 				t.Errorf("%+v", now)
 			}
+
+			failing := s.replica(card("pm_card_refundFail"))
+			failing.put("gives")
+			p = failing.done(failing.capture("gives-capture", failing.done(failing.pay("gives", "gives", wait), "authorized").ID, "12.50", wait), "captured")
+			op = s.ends(s.accepted(s.refund("gives-back", p.ID, "5")).ID, "failed")
+			got = read[refund](s, op.Resource.Href)
+			s.disposed(tell("refund.created", got.Reference, "pending"), "ignored")
+			s.disposed(tell("refund.failed", got.Reference, "failed"), "ignored")
+			s.disposed(tell("refund.updated", got.Reference, "succeeded"), "contradicted")
 		})
 		s.healthy()
 	})
@@ -267,12 +277,13 @@ func TestUnmatchedWebhooks(t *testing.T) {
 			event("payment_intent.succeeded", "payment_intent", "pi_theirs", "succeeded", 5),
 			event("payment_intent.succeeded", "payment_intent", "pi_nobody", "succeeded", 5, "account_id", "acme", "payment_id", "pay_nobody"),
 			event("payment_intent.succeeded", "payment_intent", "pi_globex", "succeeded", 5, "account_id", "globex", "payment_id", p.ID),
+			event("payment_intent.succeeded", "payment_intent", "pi_shop", "succeeded", 5, "account_id", "Jörg Doe", "payment_id", "4 / 5"), // another program's
 			event("refund.created", "refund", "re_dashboard", "succeeded", 0),
 			event("refund.created", "refund", "re_restored", "succeeded", 0, "account_id", "acme", "payment_id", p.ID, "refund_id", "rfd_gone"),
 		} {
 			s.disposed(s.tell(body), "unmatched")
 		}
-		if n := s.count("unmatched"); n != 5 || len(s.reviews()) != 0 {
+		if n := s.count("unmatched"); n != 6 || len(s.reviews()) != 0 {
 			t.Errorf("%d kept, %d reviews", n, len(s.reviews()))
 		}
 		if got := s.payment(p.ID); got != p {
@@ -289,7 +300,7 @@ func TestUnmatchedWebhooks(t *testing.T) {
 		}
 		quick := s.replica(func(c *payments.Config) { c.UnmatchedAfter = 20 * time.Millisecond })
 		deadline := time.After(patience)
-		for s.count("unmatched") != 4 || len(quick.reviews()) != 4 {
+		for s.count("unmatched") != 5 || len(quick.reviews()) != 5 {
 			select {
 			case <-deadline:
 				t.Fatalf("%d kept, reviews %+v", s.count("unmatched"), quick.reviews())
