@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/problem"
 	"github.com/einmal/einmal/services/payments"
 )
 
@@ -19,6 +20,7 @@ type between struct {
 	forward http.Handler
 	path    atomic.Value // which requests are answered so: "POST confirm"
 	left    atomic.Int64 // how many more
+	lets    atomic.Bool  // whether it has let them through before
 	status  atomic.Int64
 	body    atomic.Value
 }
@@ -28,6 +30,9 @@ func (b *between) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != method || !strings.HasSuffix(r.URL.Path, end) || b.left.Add(-1) < 0 {
 		b.forward.ServeHTTP(w, r)
 		return
+	}
+	if b.lets.Load() {
+		b.forward.ServeHTTP(httptest.NewRecorder(), r)
 	}
 	body := b.body.Load().(string)
 	if strings.HasPrefix(body, "{") {
@@ -82,9 +87,13 @@ func TestOnlyTheProviderIsBelieved(t *testing.T) {
 		{402, `{"error":{"type":"api_error","message":"Payment Required"}}`, "ambiguous"},
 		{404, page, "ambiguous"},
 		{405, page, "ambiguous"},
-		{401, page, "not_sent"},
-		{403, page, "not_sent"},
-		{429, page, "not_sent"},
+		{401, page, "ambiguous"},
+		{403, page, "ambiguous"},
+		{429, page, "ambiguous"},
+		{429, `{"message":"Too many requests"}`, "ambiguous"},
+		{401, `{"error":{"type":"invalid_request_error","message":"Invalid API Key provided"}}`, "not_sent"},
+		{403, `{"error":{"type":"invalid_request_error","message":"The provided key does not have access"}}`, "not_sent"},
+		{429, `{"error":{"type":"invalid_request_error","code":"rate_limit","message":"Too many requests"}}`, "not_sent"},
 		{503, page, "ambiguous"},
 	} {
 		for j, v := range verbs {
@@ -109,6 +118,27 @@ func TestOnlyTheProviderIsBelieved(t *testing.T) {
 		}
 	}
 	s.healthy()
+}
+
+// A gateway that looks at answers can say no to one that tells of money that has moved. A payment that is withdrawn then is closed first.
+func TestANoThatIsNotTheProviders(t *testing.T) {
+	for _, status := range []int{401, 403, 425, 429} {
+		t.Run(fmt.Sprint(status), func(t *testing.T) {
+			s, b := startBetween(t)
+			s.put("o")
+			b.lets.Store(true)
+			b.next(1000, "POST /confirm", status, "<html>Blocked</html>")
+			op := s.accepted(s.pay("k", "o"))
+			s.becomes(op.ID, "is answered", func(op operation) bool { return len(op.Attempts) > 0 && op.Attempts[0].Outcome != "" })
+			if a := s.agent().Send(t, "POST", "/v1/operations/"+op.ID+"/cancel", `{}`, key("x")); a.Status == 200 {
+				t.Errorf("what has happened is withdrawn: %s", a)
+			}
+			s.ends(op.ID, "succeeded")
+			expect(t, "the order is not free", s.pay("k2", "o"), 409, problem.OrderBusy)
+			s.psp.has("authorize 1250 EUR")
+			s.healthy()
+		})
+	}
 }
 
 // An answer that is about another payment or refund is none, as from a proxy that mixes answers up: what somebody else wants to be paid
