@@ -1,6 +1,8 @@
 package payments_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -244,16 +246,18 @@ func TestWaitingIsShort(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s := start(t, kind)
 		s.authorized("warm")
-		best := time.Hour
-		for _, order := range []string{"a", "b", "c", "d", "e"} {
+		var took []time.Duration
+		for i := range 50 {
+			order := fmt.Sprintf("o-%d", i)
 			s.put(order)
 			began := time.Now()
 			s.done(s.pay("wait-"+order, order, "Prefer: wait=5"), "authorized")
-			best = min(best, time.Since(began))
+			took = append(took, time.Since(began))
 		}
-		t.Logf("an authorized payment after %s", best)
-		if best > 500*time.Millisecond { // on an idle machine it is below 100 ms
-			t.Errorf("the shortest wait was %s", best)
+		slices.Sort(took)
+		t.Logf("an authorized payment after: shortest %s, p50 %s, p98 %s, longest %s", took[0], took[24], took[48], took[49])
+		if took[24] > 500*time.Millisecond { // on an idle machine it is far below 100 ms (docs/performance.md)
+			t.Errorf("half of the waits were longer than %s", took[24])
 		}
 	})
 }
