@@ -105,17 +105,24 @@ func (r result) failedAsk() outbox.Evidence {
 	return outbox.Evidence{Finding: outbox.Ambiguous, Says: "the look-up was " + r.says(), RetryAfter: r.retryAfter}
 }
 
-// together is the evidence of all that a look through a list has found under one key: of more than one effect, the rest is told, too.
+// weights are the findings about objects, in the order in which they count where several are under one key: what may be an effect counts
+// more than what is certainly none.
+var weights = []outbox.Finding{outbox.NotFound, outbox.Verdict, outbox.Ambiguous, outbox.Accepted, outbox.Different, outbox.Confirmed}
+
+// together is the evidence of all that a look through a list has found under one key: of more than one effect, done or under way, the
+// rest is told, too.
 func together(found []outbox.Evidence) outbox.Evidence {
 	best := stands(outbox.NotFound, "", "nothing")
+	var effects []string
 	for _, ev := range found {
-		switch {
-		case ev.Finding == outbox.Confirmed && best.Finding == outbox.Confirmed:
-			best.More = append(best.More, ev.Reference)
-		case best.Finding != outbox.Confirmed && ev.Finding != outbox.NotFound:
+		if slices.Index(weights, ev.Finding) > slices.Index(weights, best.Finding) {
 			best = ev
 		}
+		if slices.Index(weights, ev.Finding) > slices.Index(weights, outbox.Ambiguous) {
+			effects = append(effects, ev.Reference)
+		}
 	}
+	best.More = slices.DeleteFunc(effects, func(reference string) bool { return reference == best.Reference })
 	return best
 }
 

@@ -183,6 +183,46 @@ func TestAnswersAboutAnother(t *testing.T) {
 	s.healthy()
 }
 
+// What a look-up shows beside the first effect under our key is told to a person, also while it is under way, and counts more than what
+// has come to nothing.
+func TestMoreThanOneUnderAKey(t *testing.T) {
+	refund := func(id, status string) string {
+		return `{"id":"` + id + `","object":"refund","status":"` + status + `","amount":100,"currency":"eur","metadata":{"einmal_effect_key":%[1]q}}`
+	}
+	for i, c := range []struct {
+		name, list  string
+		state, kind string
+	}{
+		{"both done", refund("re_2", "succeeded") + "," + refund("re_1", "succeeded"), "succeeded", "contradiction"},
+		{"one under way beside one that is done", refund("re_2", "pending") + "," + refund("re_1", "succeeded"), "succeeded", "contradiction"},
+		{"one done beside one under way", refund("re_2", "succeeded") + "," + refund("re_1", "pending"), "succeeded", "contradiction"},
+		{"one under way beside one that failed", refund("re_2", "pending") + "," + refund("re_1", "failed"), "running", ""},
+		{"one that failed beside one under way", refund("re_2", "failed") + "," + refund("re_1", "pending"), "running", ""},
+		{"one done beside one that failed", refund("re_2", "failed") + "," + refund("re_1", "succeeded"), "succeeded", ""},
+		{"both failed", refund("re_2", "failed") + "," + refund("re_1", "failed"), "failed", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, b := startBetween(t)
+			p := s.captured("o")
+			s.psp.arm("refund", "before", "lose")
+			b.next(1000, "GET /refunds", 503, "")
+			op := s.accepted(s.refund(fmt.Sprintf("refund-%d", i), p.ID, "1"))
+			op = s.becomes(op.ID, "is unknown", func(op operation) bool { return op.State == "unknown" })
+			b.next(1, "GET /refunds", 200, fmt.Sprintf(`{"object":"list","data":[`+c.list+`],"has_more":false}`, op.EffectKey))
+			s.becomes(op.ID, "is "+c.state, func(op operation) bool { return op.State == c.state })
+			kind := ""
+			for _, r := range s.reviews() {
+				if r.Kind == "contradiction" {
+					kind = r.Kind
+				}
+			}
+			if kind != c.kind {
+				t.Errorf("%+v", s.reviews())
+			}
+		})
+	}
+}
+
 // A list that isn't there is not an empty one: nothing is sent again because of it, which would be a second refund where keys are
 // ignored.
 func TestWhatIsNoLookUp(t *testing.T) {
