@@ -82,7 +82,7 @@ func (x *Executor) transact(ctx context.Context, a *attempt, apply Apply, doubtf
 	case err != nil:
 		return Result{}, err
 	}
-	x.seen.add(a.identity)
+	x.saw(a.identity)
 	return result, nil
 }
 
@@ -162,7 +162,7 @@ func (x *Executor) met(ctx context.Context, a *attempt, outcome Outcome, op Oper
 
 func (x *Executor) noteMet(ctx context.Context, a *attempt, result Result) {
 	if result.Operation.ID != "" {
-		x.seen.add(a.identity)
+		x.saw(a.identity)
 	}
 	event, ok := metEvents[result.Outcome]
 	if !ok || result.Operation.ID == a.operation.ID {

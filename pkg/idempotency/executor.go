@@ -40,6 +40,7 @@ type Executor struct {
 	options Options
 	flights flights
 	seen    recent
+	doubts  doubts
 }
 
 // New makes an Executor over a database that has the tables of migrations.Shared.
@@ -162,8 +163,8 @@ func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, er
 	result, err := x.do(ctx, a, apply)
 	switch {
 	case errors.Is(err, database.ErrCommitUnknown):
-		x.seen.add(a.identity) // a later attempt must not say that nothing was done
-	case isStoreError(err) && x.seen.has(a.identity):
+		x.doubts.add(a.identity) // a later attempt must not say that nothing was done
+	case isStoreError(err) && (x.doubts.has(a.identity) || x.seen.has(a.identity)):
 		return Result{}, fmt.Errorf("an earlier attempt may have executed it: %w: %w", database.ErrCommitUnknown, err)
 	}
 	met := result.Outcome == OutcomeInProgress || result.Outcome == OutcomeConflict
@@ -178,7 +179,7 @@ func (x *Executor) do(ctx context.Context, a *attempt, apply Apply) (Result, err
 	budget := time.NewTimer(x.options.WaitBudget)
 	defer budget.Stop()
 
-	likelyKnown := x.seen.has(a.identity)
+	likelyKnown := x.seen.has(a.identity) || x.doubts.has(a.identity)
 	for {
 		if likelyKnown {
 			result, found, err := x.lookUp(ctx, a)
@@ -264,6 +265,12 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// saw notes that an operation is committed.
+func (x *Executor) saw(id identity) {
+	x.seen.add(id)
+	x.doubts.settle(id)
 }
 
 func isStoreError(err error) bool {

@@ -49,9 +49,39 @@ func (f *flights) leave(a *attempt) {
 	delete(f.open, a.identity)
 }
 
+// doubts are the operations of this process whose COMMIT got no answer, until one of them is seen committed. Nothing may make it
+// forget one: a later attempt that finds the database out of reach would tell its caller that nothing was done. Each lost answer adds
+// one at most, and only connections that die between COMMIT and its answer lose one, so it needs no bound.
+type doubts struct {
+	mu   sync.Mutex
+	open map[identity]struct{}
+}
+
+func (d *doubts) add(id identity) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.open == nil {
+		d.open = map[identity]struct{}{}
+	}
+	d.open[id] = struct{}{}
+}
+
+func (d *doubts) settle(id identity) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.open, id)
+}
+
+func (d *doubts) has(id identity) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, open := d.open[id]
+	return open
+}
+
 // recent remembers which operations this process has lately seen committed, so that a retry reads before it tries to claim: one
-// read where a lost claim costs a transaction. It is a hint about order, never about what is true: forgetting, or taking one
-// operation for another, costs a statement.
+// read where a lost claim costs a transaction. What it forgets, because another operation came to stand in its place, costs a
+// statement; and an attempt that meets a database out of reach then says of itself only, and truly, that it did nothing.
 type recent [recentSize]atomic.Uint64
 
 // recentSize is 512 KiB of hashes: minutes of a busy process, which is when clients retry.
