@@ -220,6 +220,16 @@ func TestAListOfComments(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+		t.Run("goes on only from a cursor of its own: those of other lists name no place in it", func(t *testing.T) {
+			_, next := s.comments(t, id, "?limit=2")
+			other := s.newTicket(t, "another", "open").ID
+			for _, list := range []string{"/v1/tickets/" + other + "/comments", "/v1/tickets", "/v1/operations", "/v1/reviews"} {
+				p := expect(t, list, s.agent().Send(t, "GET", list+"?cursor="+url.QueryEscape(next), ""), 422, problem.ValidationFailed)
+				if len(p.Errors) != 1 || p.Errors[0].Pointer != "?cursor" {
+					t.Errorf("%s: %+v", list, p.Errors)
+				}
+			}
+		})
 		t.Run("is refused where the question makes no sense", func(t *testing.T) {
 			for _, query := range []string{"?limit=0", "?cursor=%21", "?author=x", "?limit=1&limit=2"} {
 				expect(t, query, s.agent().Send(t, "GET", "/v1/tickets/"+id+"/comments"+query, ""), 422, problem.ValidationFailed)

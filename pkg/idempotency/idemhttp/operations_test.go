@@ -239,11 +239,13 @@ func TestAListOfOperations(t *testing.T) {
 		})
 
 		t.Run("refuses what is no limit, no cursor, no query", func(t *testing.T) {
-			beyondASCII := base64.RawURLEncoding.EncodeToString([]byte("op_\x00é"))
+			cursor := func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+			beyondASCII := cursor("/v1/operations op_\x00é")
 			for query, pointer := range map[string]string{
 				"limit=0": "?limit", "limit=-1": "?limit", "limit=201": "?limit", "limit=1.0": "?limit", "limit=ten": "?limit",
 				"limit=99999999999999999999": "?limit", "limit=%00": "?limit", "limit=1&limit=2": "?limit",
 				"cursor=!": "?cursor", "cursor=a": "?cursor", "cursor=" + beyondASCII: "?cursor", "cursor=%FF": "?cursor", "cursor=YQ%3D%3D": "?cursor",
+				"cursor=" + cursor("/v1/reviews op_1"): "?cursor", "cursor=" + cursor("/v1/operations "): "?cursor", "cursor=" + cursor("op_1"): "?cursor",
 				"cursor=": "?cursor", "limit=%zz": "?", "limit=1;cursor=a": "?", "%": "?", "Limit=1": "?Limit", "x": "?x", "%FF=1": "?\ufffd",
 			} {
 				p := expect(t, query, s.get(t, "/v1/operations?"+query), 422, problem.ValidationFailed)

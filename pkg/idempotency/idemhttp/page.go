@@ -48,7 +48,7 @@ func WritePage[R any](c echo.Context, page Page, fetch func(before string, limit
 				return err
 			}
 			if size += len(body); len(list.Items) == page.Limit || len(list.Items) > 0 && size > maxPage {
-				list.NextCursor = base64.RawURLEncoding.EncodeToString([]byte(last))
+				list.NextCursor = writeCursor(listOf(c), last)
 				return writeJSON(c, http.StatusOK, list)
 			}
 			list.Items, last = append(list.Items, body), id
@@ -61,9 +61,18 @@ func WritePage[R any](c echo.Context, page Page, fetch func(before string, limit
 	}
 }
 
-// readCursor is the id that WritePage put into a cursor.
-func readCursor(text string) (id string, ok bool) {
+// listOf names the list that a request reads. A cursor holds it: an id of another list would be before everything or after it, and
+// a page that is empty, or whole, would be taken for an answer.
+func listOf(c echo.Context) string { return c.Request().URL.Path }
+
+func writeCursor(list, last string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(list + " " + last))
+}
+
+// readCursor is the id that WritePage put into a cursor of that list.
+func readCursor(list, text string) (id string, ok bool) {
 	decoded, err := base64.RawURLEncoding.DecodeString(text)
-	visible := !strings.ContainsFunc(string(decoded), func(r rune) bool { return r < '!' || r > '~' })
-	return string(decoded), err == nil && visible
+	id, same := strings.CutPrefix(string(decoded), list+" ")
+	visible := !strings.ContainsFunc(id, func(r rune) bool { return r < '!' || r > '~' })
+	return id, err == nil && same && id != "" && visible
 }

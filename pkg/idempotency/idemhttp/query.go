@@ -16,6 +16,7 @@ import (
 // Query reads the parameters of a list, as strictly as a body is read: one that is dropped or misunderstood makes the list longer,
 // and who asks for the ticket of an event would take another for it. Ask for every parameter that there is, then for Err.
 type Query struct {
+	list       string
 	values     url.Values
 	known      []string
 	violations []problem.Violation
@@ -24,7 +25,7 @@ type Query struct {
 // ReadQuery begins with the query of a request.
 func ReadQuery(c echo.Context) *Query {
 	values, err := url.ParseQuery(c.Request().URL.RawQuery) // URL.Query drops what it can't read
-	q := &Query{values: values}
+	q := &Query{list: listOf(c), values: values}
 	if err != nil {
 		q.Wrong("", "is not a query: escape every character that is not a letter, a digit or one of -._~")
 	}
@@ -61,9 +62,9 @@ func (q *Query) Page() Page {
 		page.Limit = n
 	}
 	if text := q.Text("cursor"); text != "" {
-		id, ok := readCursor(text)
+		id, ok := readCursor(q.list, text)
 		if !ok {
-			q.Wrong("cursor", "is not a cursor: send the next_cursor of the page before, unchanged")
+			q.Wrong("cursor", "is not a cursor of this list: send the next_cursor of the page before, unchanged, to the same path")
 		}
 		page.Before = id
 	}
