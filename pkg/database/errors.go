@@ -29,6 +29,10 @@ var (
 	// Nothing was committed; running the transaction again at once is the remedy.
 	ErrSerialization = errors.New("transaction lost a race")
 
+	// ErrNotMigrated: a table or a column that a statement names is not there, so the migrations of this release are not, or not yet.
+	// Nothing was committed.
+	ErrNotMigrated = errors.New("database lacks what a migration brings")
+
 	// ErrCommitUnknown: COMMIT was sent and no answer came back. The transaction may have committed.
 	// Only reading what it wrote, under a lock that waits for it to end, tells (PROTOCOL rule 8).
 	ErrCommitUnknown = errors.New("outcome of COMMIT unknown")
@@ -43,8 +47,10 @@ const (
 	pgReadOnly              = "25006" // a standby, or a server that was made one: writes belong elsewhere now
 	pgDuplicateStatement    = "42P05" // a transaction pooler gave us a session in which another has prepared,
 	pgUndefinedStatement    = "26000" // or one in which we have not; see Open
-	pgClassConnection       = "08"    // connection exceptions
-	pgClassOperator         = "57"    // administrator shutdown, crash shutdown, cannot connect now
+	pgUndefinedTable        = "42P01"
+	pgUndefinedColumn       = "42703"
+	pgClassConnection       = "08" // connection exceptions
+	pgClassOperator         = "57" // administrator shutdown, crash shutdown, cannot connect now
 	pgQueryCanceled         = "57014"
 	pgClassInsufficientDisk = "53"
 )
@@ -81,6 +87,8 @@ func classifyPostgres(err error, code string) error {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case code == pgReadOnly, code == pgDuplicateStatement, code == pgUndefinedStatement:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case code == pgUndefinedTable, code == pgUndefinedColumn:
+		return fmt.Errorf("%w: %w", ErrNotMigrated, err)
 	case code == pgIdleInTransaction, code[:2] == pgClassConnection, code[:2] == pgClassOperator, code[:2] == pgClassInsufficientDisk:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
@@ -93,6 +101,10 @@ func classifySQLite(err error, code int) error {
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	case sqlite3.SQLITE_ERROR: // of everything that has no code of its own, only the text tells which
+		if strings.Contains(err.Error(), "no such table") || strings.Contains(err.Error(), "no such column") || strings.Contains(err.Error(), "has no column named") {
+			return fmt.Errorf("%w: %w", ErrNotMigrated, err)
+		}
 	case sqlite3.SQLITE_INTERRUPT: // the work's deadline ended the statement
 		return fmt.Errorf("%w: %w", ErrBusy, err)
 	}
@@ -124,7 +136,8 @@ func refusesCommit(code int) bool {
 }
 
 func isClassified(err error) bool {
-	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrSerialization) || errors.Is(err, ErrCommitUnknown)
+	return errors.Is(err, ErrUnavailable) || errors.Is(err, ErrBusy) || errors.Is(err, ErrSerialization) ||
+		errors.Is(err, ErrNotMigrated) || errors.Is(err, ErrCommitUnknown)
 }
 
 func isConnectionLoss(err error) bool {

@@ -274,6 +274,6 @@ func (x *Executor) saw(id identity) {
 }
 
 func isStoreError(err error) bool {
-	return errors.Is(err, database.ErrUnavailable) || errors.Is(err, database.ErrBusy) ||
-		errors.Is(err, database.ErrSerialization) || errors.Is(err, database.ErrCommitUnknown)
+	return errors.Is(err, database.ErrUnavailable) || errors.Is(err, database.ErrBusy) || errors.Is(err, database.ErrSerialization) ||
+		errors.Is(err, database.ErrNotMigrated) || errors.Is(err, database.ErrCommitUnknown)
 }

@@ -3,6 +3,7 @@ package tickets_test
 import (
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/database/pgserver"
 	"github.com/einmal/einmal/pkg/problem"
+	"github.com/einmal/einmal/pkg/server/servertest"
 	"github.com/einmal/einmal/services/tickets"
 )
 
@@ -56,10 +58,26 @@ func TestAServiceIsReadyWhenItsTablesAre(t *testing.T) {
 		t.Cleanup(func() { db.Close() })
 		s := startOn(t, db)
 		s.ready(t, "migrations")
+		wantNoStore(t, s, "k")
 		if err := migrations.Up(t.Context(), db, tickets.Name); err != nil {
 			t.Fatal(err)
 		}
 		s.ready(t)
+		if a := create(t, s.agent(), key("k"), `{"project":"ops","title":"t"}`); a.Outcome() != "executed" {
+			t.Errorf("the same key once it is migrated: %s", a)
+		}
+	})
+
+	t.Run("and whoever calls before gets 503, as of a column that is not there yet", func(t *testing.T) {
+		dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+			s := start(t, kind)
+			for _, change := range []string{"ALTER TABLE tickets RENAME COLUMN title TO titled", "ALTER TABLE tickets RENAME TO ticketed", "ALTER TABLE operations RENAME TO operated"} {
+				if err := s.db.Read(t.Context()).Exec(change).Error; err != nil {
+					t.Fatal(err)
+				}
+				wantNoStore(t, s, change)
+			}
+		})
 	})
 
 	t.Run("and not when a newer release has more", func(t *testing.T) {
@@ -69,6 +87,17 @@ func TestAServiceIsReadyWhenItsTablesAre(t *testing.T) {
 		}
 		s.ready(t) // a release runs before and after the migrations of its successor
 	})
+}
+
+// wantNoStore holds a write and a read to 503, and to nothing done.
+func wantNoStore(t *testing.T, s running, name string) {
+	t.Helper()
+	for _, a := range []servertest.Answer{create(t, s.agent(), key("k"), `{"project":"ops","title":"t"}`), s.agent().Send(t, "GET", "/v1/tickets", "")} {
+		p := expect(t, name, a, 503, problem.StoreUnavailable)
+		if p.Effect != problem.EffectNone || p.Retry != problem.RetrySameKey || !strings.Contains(p.Detail, "migrate") {
+			t.Errorf("%s: %s", name, a)
+		}
+	}
 }
 
 // The database server goes away and comes back, under a service that stays.

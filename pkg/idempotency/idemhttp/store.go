@@ -20,6 +20,8 @@ func StoreProblem(err error) (*problem.Problem, bool) {
 		return problem.New(problem.FingerprintVersionUnknown, "A newer release has stored this key; nothing was done."), true
 	case errors.Is(err, database.ErrUnavailable):
 		return problem.New(problem.StoreUnavailable, "The database cannot be reached or written; nothing was done."), true
+	case errors.Is(err, database.ErrNotMigrated):
+		return problem.New(problem.StoreUnavailable, "The database lacks a table or a column that this release needs; nothing was done. Whoever runs the service has to migrate it."), true
 	case errors.Is(err, database.ErrBusy), errors.Is(err, database.ErrSerialization):
 		return problem.New(problem.StoreUnavailable, "The database is too busy; nothing was done."), true
 	}
