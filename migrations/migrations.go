@@ -2,10 +2,11 @@
 // that every service carries (shared) and one for each service. The files of the trees have the same names, number for
 // number; a file that has landed is never edited.
 //
-//	{postgres,sqlite}/shared/NNNN_name.sql      operations, events
-//	{postgres,sqlite}/tickets/NNNN_name.sql     tickets
+//	{postgres,sqlite}/shared/NNNN_name.sql      operations, events, effects, reviews
+//	{postgres,sqlite}/tickets/NNNN_name.sql     tickets, comments
 //	{postgres,sqlite}/payments/NNNN_name.sql    orders, payments, refunds
 //	{postgres,sqlite}/deployments/NNNN_name.sql environments, deployments, releases
+//	{postgres,sqlite}/simulator/NNNN_name.sql   what is outside: its ledger, calls, faults
 //
 // Two trees meet in one database because a claim commits together with the domain rows. Each keeps its own version
 // table, schema_shared and schema_<service>, so that neither has to know the other's numbers.
@@ -28,7 +29,8 @@ import (
 //go:embed postgres sqlite
 var files embed.FS
 
-// Shared is the tree of the tables that every service carries, operations and events. A service of somebody else's, which
+// Shared is the tree of the tables that every service carries: operations and events, and for who has effects outside
+// the database, effects and reviews. A service of somebody else's, which
 // keeps its own tables in its own way, asks for these alone.
 const Shared = "shared"
 

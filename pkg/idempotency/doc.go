@@ -35,6 +35,6 @@
 // with another's result from memory, or guess what a lost COMMIT did.
 //
 // It needs the standard library, gorm, a JSON encoder that canonicalises, package database beside it (not its dbtest and
-// pgserver), and the tables of migrations/{postgres,sqlite}/shared, which are called operations and events. Package idemhttp is
-// its edge for echo, with problem.
+// pgserver), and of the tables of migrations/{postgres,sqlite}/shared those that are called operations and events (effects and
+// reviews are package outbox's and review's). Package idemhttp is its edge for echo, with problem. docs/copying.md says how to take it.
 package idempotency
