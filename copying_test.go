@@ -1,7 +1,10 @@
 package einmal_test
 
 import (
+	"bytes"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -28,6 +31,55 @@ func TestCopyingShowsCodeThatRuns(t *testing.T) {
 		}
 		if diff := cmp.Diff(region(string(source), name), shown); diff != "" {
 			t.Errorf("%s, region %s (-), as the page shows it (+):\n%s", file, name, diff)
+		}
+	}
+}
+
+// The commands of the page, run as they are printed in a module of somebody else's, make a copy that builds, that answers the retry of the
+// example from what it stored, and that the page's own test holds to the contract. Nothing is fetched: the versions are ours.
+func TestTheCopyOfThePageWorks(t *testing.T) {
+	einmal, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	run := func(command string) string {
+		t.Helper()
+		bash := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", command)
+		bash.Dir = dir
+		bash.Env = append(os.Environ(), "GOPROXY=off", "GOFLAGS=", "GOWORK=off")
+		out, err := bash.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s\n%v\n%s", command, err, out)
+		}
+		return string(out)
+	}
+	page, err := os.ReadFile("docs/copying.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)<!-- run \\S+ -->\n```sh\n(.*?)```").FindAllStringSubmatch(string(page), -1)
+	if all := strings.Count(string(page), "```sh"); len(blocks) != 2 || all != len(blocks) {
+		t.Fatalf("%d of %d blocks are to be run, want 2", len(blocks), all)
+	}
+	run("go mod init example.com/notes && echo 'package notes' > notes.go")
+	told := ""
+	for _, block := range blocks {
+		told += run(strings.ReplaceAll(block[1], "einmal=../einmal", "einmal='"+einmal+"'"))
+	}
+	contract, err := os.ReadFile("testdata/contract_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	contract = bytes.ReplaceAll(contract, []byte(module), []byte("example.com/notes/internal/einmal/"))
+	if err := os.WriteFile(filepath.Join(dir, "contract_test.go"), contract, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// One topic of the suite shows that it runs; all of them run where they belong, in pkg/idempotency.
+	told += run("go test -v -run 'TestContract/claim$' .")
+	for _, passed := range []string{`(?m)^ok\s+\S+/idempotency/idemhttp\s+([0-9.]+s|\(cached\))$`, `--- PASS: TestContract/claim`} {
+		if !regexp.MustCompile(passed).MatchString(told) {
+			t.Errorf("no %s in\n%s", passed, told)
 		}
 	}
 }

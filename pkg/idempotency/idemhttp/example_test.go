@@ -2,6 +2,7 @@ package idemhttp_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -38,14 +39,14 @@ func insertNote(db *gorm.DB, n createNote) (note, error) {
 }
 
 // retriedRoute is a route as it is in many services: whoever sends its request again makes a second note.
-func retriedRoute(e *echo.Echo, db *database.DB) {
+func retriedRoute(e *echo.Echo, db *gorm.DB) {
 	// before:
 	e.POST("/notes", func(c echo.Context) error {
 		var n createNote
 		if err := c.Bind(&n); err != nil {
 			return err
 		}
-		made, err := insertNote(db.Read(c.Request().Context()), n)
+		made, err := insertNote(db, n)
 		if err != nil {
 			return err
 		}
@@ -80,6 +81,12 @@ func safeRoute(e *echo.Echo, db *database.DB) {
 		return idemhttp.Write(c, result)
 	})
 	// :after
+
+	// operations:
+	operations := idemhttp.Operations{Executor: exec, Caller: whoCalls}
+	e.GET("/v1/operations", operations.List) // with an Idempotency-Key: what became of it
+	e.GET("/v1/operations/:id", operations.Get)
+	// :operations
 }
 
 // after:
@@ -95,7 +102,8 @@ func whoCalls(echo.Context) idemhttp.Caller {
 // A route that is safe to retry. The claim of its key, its rows and its answer are one transaction: whatever dies in between,
 // there is one note, and whoever sends the request again gets the same answer.
 func Example() {
-	for _, route := range []func(*echo.Echo, *database.DB){retriedRoute, safeRoute} {
+	retried := func(e *echo.Echo, db *database.DB) { retriedRoute(e, db.Read(context.Background())) }
+	for _, route := range []func(*echo.Echo, *database.DB){retried, safeRoute} {
 		app, db, closeAll := application()
 		route(app, db)
 		for range 2 { // as if the first answer had got lost
@@ -115,8 +123,8 @@ func Example() {
 	// 201 replayed {"number":1,"text":"hello"}
 }
 
-// application is an echo application with a database. What it needs beside its routes, once: the shared tables, and an error
-// handler that answers problems.
+// application is an echo application with a database. What it needs beside its routes, once: the shared tables, answers that
+// nobody caches, an error handler that answers problems, and the pages that these name.
 func application() (app *echo.Echo, db *database.DB, closeAll func()) {
 	dir, err := os.MkdirTemp("", "notes-")
 	if err != nil {
@@ -133,6 +141,13 @@ func application() (app *echo.Echo, db *database.DB, closeAll func()) {
 		panic(err)
 	}
 	app = echo.New()
+	// once:
+	app.Use(func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+			return next(c)
+		}
+	})
 	app.HTTPErrorHandler = func(err error, c echo.Context) {
 		p, ok := idemhttp.StoreProblem(err)
 		if ok || errors.As(err, &p) {
@@ -141,7 +156,43 @@ func application() (app *echo.Echo, db *database.DB, closeAll func()) {
 		}
 		app.DefaultHTTPErrorHandler(err, c)
 	}
+	app.GET(problem.PagePath+":code", func(c echo.Context) error {
+		page, ok := problem.Page(problem.Code(c.Param("code")))
+		if !ok {
+			return echo.ErrNotFound
+		}
+		return c.HTMLBlob(http.StatusOK, page)
+	})
+	// :once
 	return app, db, func() { db.Close(); os.RemoveAll(dir) }
+}
+
+// What the answers of the example name is there: the page of a problem, the operation that it is about.
+func TestTheExampleAnswersWhatItNames(t *testing.T) {
+	app, db, closeAll := application()
+	defer closeAll()
+	safeRoute(app, db)
+	send := func(method, path, body string) *httptest.ResponseRecorder {
+		request := httptest.NewRequest(method, path, strings.NewReader(body))
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Idempotency-Key", "say-hello")
+		answer := httptest.NewRecorder()
+		app.ServeHTTP(answer, request)
+		if got := answer.Header().Get("Cache-Control"); got != "no-store" {
+			t.Errorf("%s %s: Cache-Control %q", method, path, got)
+		}
+		return answer
+	}
+	send("POST", "/notes", `{"text":"hello"}`)
+	var p problem.Problem
+	if err := json.Unmarshal(send("POST", "/notes", `{"text":"goodbye"}`).Body.Bytes(), &p); err != nil || p.Code != problem.IdempotencyKeyReused {
+		t.Fatalf("got %+v, %v", p, err)
+	}
+	for _, path := range []string{problem.TypeURL(p.Code), p.Instance, "/v1/operations"} {
+		if answer := send("GET", path, ""); answer.Code != http.StatusOK {
+			t.Errorf("GET %s: %d %s", path, answer.Code, answer.Body)
+		}
+	}
 }
 
 // What Example shows stays as little as it says: at most 15 lines are new or changed. A changed line is one that has to be
