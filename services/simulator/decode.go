@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,12 +34,17 @@ func decode(body []byte, into any, required ...string) error {
 	case err != nil:
 		return err
 	}
-	for _, name := range required {
-		if _, sent := members[name]; !sent {
-			return fmt.Errorf("%s is missing", name)
-		}
+	missing := slices.DeleteFunc(slices.Clone(required), func(name string) bool {
+		_, sent := members[name]
+		return sent
+	})
+	switch len(missing) {
+	case 0:
+		return nil
+	case 1:
+		return fmt.Errorf("%s is missing", missing[0])
 	}
-	return nil
+	return fmt.Errorf("%s are missing", strings.Join(missing, ", "))
 }
 
 func syntax(err error) string {

@@ -259,6 +259,7 @@ func TestFaultsThatCannotBeArmed(t *testing.T) {
 		{`{"target":"desk","target":"desk"}`, "stands twice"},
 		{`{"target":"desk"} {}`, "syntax error"},
 		{`{"target":"desk","when":"after","action":"hang"}`, "times is missing"},
+		{`{"target":"desk","action":"hang"}`, "when, times are missing"},
 		{`{"target":"desk","when":"after","action":"hang","times":1,"fired":1}`, "fired is not a member"},
 		{`{"target":"desk","when":"after","action":"hang","Times":1}`, "Times is not a member"},
 		{`{"target":"desk","when":"after","action":"hang","times":"1"}`, "times cannot have this value"},

@@ -301,7 +301,7 @@ func TestFaultsOfWebhooks(t *testing.T) {
 func TestWebhooksThatCannotBeSet(t *testing.T) {
 	w := start(t, database.SQLite)
 	for body, says := range map[string]string{
-		`{}`: "target is missing",
+		`{}`: "target, url, secret are missing",
 		`{"target":"moon","url":"http://127.0.0.1:1","secret":"s"}`: `no target "moon"`,
 		`{"target":"desk","url":"http://127.0.0.1:1","secret":"s"}`: "sends no events",
 		`{"target":"psp","url":"ftp://127.0.0.1","secret":"s"}`:     "http or https",
