@@ -48,9 +48,9 @@ func console(t *testing.T) []step {
 
 // The walk-through is run as it is printed, against `einmal run`, each command in turn.
 func TestReadmeShowsWhatHappens(t *testing.T) {
-	replace := startRun(t)
+	addresses := startRun(t)
 	for _, s := range console(t) {
-		command := replace.Replace(s.command)
+		command := addresses.Replace(s.command)
 		out, err := exec.CommandContext(t.Context(), "bash", "-c", command).CombinedOutput()
 		if err != nil {
 			t.Errorf("$ %s\n%v", s.command, err)
@@ -88,8 +88,8 @@ func TestReadmeNamesWhatExists(t *testing.T) {
 	}
 }
 
-// startRun builds einmal and starts `einmal run` with data of its own. It returns what puts the addresses of its services in place of
-// those that the README shows.
+// startRun builds einmal and starts `einmal run` with data of its own. It returns what puts its addresses in place of those that the
+// README names.
 func startRun(t *testing.T) *strings.Replacer {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,10 +97,11 @@ func startRun(t *testing.T) *strings.Replacer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tickets, deployments := freeAddress(t), freeAddress(t)
+	tickets, payments, deployments, outside := freeAddress(t), freeAddress(t), freeAddress(t), freeAddress(t)
 
 	var log bytes.Buffer
-	run := exec.CommandContext(t.Context(), binary, "run", "--data", dir, "--listen", tickets, "--deployments-listen", deployments, "--payments-listen", "127.0.0.1:0", "--simulator-listen", "127.0.0.1:0")
+	run := exec.CommandContext(t.Context(), binary, "run", "--data", dir,
+		"--listen", tickets, "--payments-listen", payments, "--deployments-listen", deployments, "--simulator-listen", outside)
 	run.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "EINMAL_") })
 	run.Stdout, run.Stderr = &log, &log
 	run.Cancel = func() error { return run.Process.Signal(syscall.SIGTERM) } // the end of the test: it must drain and exit 0
@@ -113,11 +114,13 @@ func startRun(t *testing.T) *strings.Replacer {
 			t.Errorf("einmal run: %v\n%s", err, log.String())
 		}
 	})
-	awaitReady(t, tickets)
-	awaitReady(t, deployments)
-	return strings.NewReplacer("127.0.0.1:8081", tickets, "127.0.0.1:8083", deployments)
+	for _, address := range []string{tickets, payments, deployments, outside} {
+		awaitReady(t, address)
+	}
+	return strings.NewReplacer("127.0.0.1:8081", tickets, "127.0.0.1:8082", payments, "127.0.0.1:8083", deployments, "127.0.0.1:8090", outside)
 }
 
+// freeAddress is one that nobody listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
