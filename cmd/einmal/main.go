@@ -82,7 +82,7 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 		return 2
 	}
 	if err := role.Run(); err != nil {
-		fmt.Fprintf(stderr, "einmal %s: %v\n", role.Command(), err)
+		fmt.Fprintf(stderr, "einmal %s: %s\n", role.Command(), strings.Join(strings.Fields(err.Error()), " ")) // drivers break lines
 		return 1
 	}
 	return 0

@@ -39,7 +39,7 @@ type runCmd struct {
 // Help is what einmal run --help says beyond the list of settings.
 func (r *runCmd) Help() string {
 	return "EINMAL_DATABASE_URL names the databases of all services at once: its database name is the beginning of theirs. " +
-		"postgres://localhost/einmal stands for einmal_tickets on that server. Without it they are DIR/einmal_tickets.db and so on."
+		"postgres://localhost/einmal stands for einmal_tickets, einmal_payments, einmal_deployments and, unless EINMAL_PROVIDER_URL is set, einmal_simulator on that server, which must be there. Without it they are DIR/einmal_tickets.db and so on."
 }
 
 func (r *runCmd) Run(ctx context.Context, streams streams) error {
@@ -60,7 +60,7 @@ func (r *runCmd) Run(ctx context.Context, streams streams) error {
 	ended, answers, begin := make(chan error, 1), make(chan string, 1), make(chan struct{})
 	go func() {
 		ended <- serveSimulator(outside, simulator.Config{
-			Listen: r.SimulatorListen, DatabaseURL: url, Migrate: r.Migrate,
+			Listen: r.SimulatorListen, ListenSetting: "EINMAL_SIMULATOR_LISTEN", DatabaseURL: url, Migrate: r.Migrate,
 			Token: r.ProviderToken, ReadToken: r.ProviderReadToken, ShutdownGrace: r.ShutdownGrace, LogLevel: r.LogLevel, RolloutTime: r.RolloutTime,
 			PSPWebhookURL: r.hookURL(), PSPWebhookSecret: r.WebhookSecret,
 		}, streams.err, func(address string) error {
@@ -171,7 +171,7 @@ func (r *runCmd) paymentsConfig() (payments.Config, error) {
 		ProviderURL: r.ProviderURL, ProviderToken: r.ProviderToken, ProviderReadToken: r.ProviderReadToken, Namespace: r.Namespace,
 		ProviderTimeout: r.ProviderTimeout, EffectLease: r.EffectLease, ReconcileEvery: r.ReconcileEvery, KeyWindow: r.KeyWindow,
 	}
-	config.Listen = r.PaymentsListen
+	config.Listen, config.ListenSetting = r.PaymentsListen, "EINMAL_PAYMENTS_LISTEN"
 	var err error
 	config.DatabaseURL, err = r.serviceURL(payments.Name)
 	return config, err
@@ -184,7 +184,7 @@ func (r *runCmd) deploymentsConfig() (deployments.Config, error) {
 		ProviderURL: r.ProviderURL, ProviderToken: r.ProviderToken, ProviderReadToken: r.ProviderReadToken, Namespace: r.Namespace,
 		ProviderTimeout: r.ProviderTimeout, EffectLease: r.EffectLease, ReconcileEvery: r.ReconcileEvery, KeyWindow: r.KeyWindow,
 	}
-	config.Listen = r.DeploymentsListen
+	config.Listen, config.ListenSetting = r.DeploymentsListen, "EINMAL_DEPLOYMENTS_LISTEN"
 	var err error
 	config.DatabaseURL, err = r.serviceURL(deployments.Name)
 	return config, err

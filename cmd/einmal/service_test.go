@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
 )
 
 // process is a role that serves.
@@ -107,10 +110,26 @@ func TestRun(t *testing.T) {
 		}
 	})
 
+	t.Run("says what to do when the server has no such database", func(t *testing.T) {
+		there, err := url.Parse(dbtest.URL(t, database.Postgres))
+		if err != nil {
+			t.Fatal(err)
+		}
+		there.Path = "/nowhere"
+		for _, role := range []string{"run", "tickets"} {
+			checkRefused(t, run(t, append([]string{"EINMAL_DATABASE_URL=" + there.String()}, anyPort...), role), 1, "nowhere", "createdb")
+		}
+	})
+
 	t.Run("says what to do when its port is taken", func(t *testing.T) {
 		first := start(t, "tickets")
 		checkRefused(t, run(t, append([]string{"EINMAL_LISTEN=" + first.address}, anyPort...), "run"), 1, first.address, "EINMAL_LISTEN")
 		checkRefused(t, run(t, []string{"EINMAL_SIMULATOR_LISTEN=" + first.address}, "run"), 1, first.address, "EINMAL_SIMULATOR_LISTEN")
+		taken := run(t, []string{"EINMAL_SIMULATOR_LISTEN=127.0.0.1:0", "EINMAL_LISTEN=127.0.0.1:0", "EINMAL_PAYMENTS_LISTEN=" + first.address}, "run")
+		checkRefused(t, taken, 1, first.address, "EINMAL_PAYMENTS_LISTEN")
+		if strings.Contains(taken.err, "EINMAL_LISTEN") {
+			t.Errorf("names a setting that is right: %s", taken.err)
+		}
 	})
 
 	t.Run("mirrors what is created at the desk that it simulates, and at no desk if it is told of one that is away", func(t *testing.T) {

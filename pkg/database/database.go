@@ -76,6 +76,9 @@ func Open(ctx context.Context, url string, opts Options) (*DB, error) {
 	db.clock, err = startClock(ctx, db, opts.Clock)
 	if err != nil {
 		db.pool.Close()
+		if isMissing(err) {
+			return nil, fmt.Errorf("open database: the server has none of this name; make it (createdb NAME), owned by the role in the URL: %w", classify(err))
+		}
 		return nil, fmt.Errorf("open database: read its clock: %w", classify(err))
 	}
 	return db, nil

@@ -47,6 +47,7 @@ const (
 	pgReadOnly              = "25006" // a standby, or a server that was made one: writes belong elsewhere now
 	pgDuplicateStatement    = "42P05" // a transaction pooler gave us a session in which another has prepared,
 	pgUndefinedStatement    = "26000" // or one in which we have not; see Open
+	pgInvalidCatalogName    = "3D000" // no database of this name
 	pgUndefinedTable        = "42P01"
 	pgUndefinedColumn       = "42703"
 	pgClassConnection       = "08" // connection exceptions
@@ -77,6 +78,12 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return err
+}
+
+// isMissing reports whether a server has no database of the name that it was asked for.
+func isMissing(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == pgInvalidCatalogName
 }
 
 func classifyPostgres(err error, code string) error {

@@ -17,6 +17,9 @@ type Config struct {
 	// On loopback by default, because that is where the published demo tokens are accepted.
 	Listen string `env:"EINMAL_LISTEN" default:"${listen}" placeholder:"HOST:PORT" help:"Address to listen on. Without EINMAL_TOKENS_FILE it must be a loopback address."`
 
+	// ListenSetting is what Listen was set by, for who has to change it; empty: EINMAL_LISTEN. A process of several services has others.
+	ListenSetting string `kong:"-"`
+
 	TokensFile string `env:"EINMAL_TOKENS_FILE" placeholder:"FILE" help:"Who may call: a line \"SHA256-OF-TOKEN PRINCIPAL ACCOUNT ROLE[,ROLE]\" for each token. Roles: agent, approver, operator, auditor."`
 
 	// Anybody can read these tokens in the documentation, so accepting them where others can connect is a decision.

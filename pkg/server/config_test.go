@@ -63,7 +63,7 @@ func TestSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := server.Config{"0.0.0.0:80", "/etc/tokens", true, 0.5, 3, 3 * time.Second, time.Minute, slog.LevelDebug}
+		want := server.Config{"0.0.0.0:80", "", "/etc/tokens", true, 0.5, 3, 3 * time.Second, time.Minute, slog.LevelDebug}
 		if diff := cmp.Diff(want, r.Payments.Config); diff != "" {
 			t.Error(diff)
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,14 +24,16 @@ func (s *Server) Listen(ctx context.Context) error {
 	var network net.ListenConfig
 	listener, err := network.Listen(ctx, "tcp", s.config.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("listen for %s: another process listens on %s; end it, or set EINMAL_LISTEN to a free address: %w", s.service.Name, s.config.Listen, err)
+		return fmt.Errorf("listen for %s: another process listens on %s; end it, or set %s to a free address: %w", s.service.Name, s.config.Listen, s.listenSetting(), err)
 	}
 	if err != nil {
-		return fmt.Errorf("listen for %s on EINMAL_LISTEN %s: %w", s.service.Name, s.config.Listen, err)
+		return fmt.Errorf("listen for %s on %s %s: %w", s.service.Name, s.listenSetting(), s.config.Listen, err)
 	}
 	s.listener = unreadListener{listener.(*net.TCPListener)} // the type that "tcp" gives
 	return nil
 }
+
+func (s *Server) listenSetting() string { return cmp.Or(s.config.ListenSetting, "EINMAL_LISTEN") }
 
 // Addr is the address Listen took, "host:port": with port 0, the one that was free.
 func (s *Server) Addr() string { return s.listener.Addr().String() }

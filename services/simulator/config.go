@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,9 @@ import (
 type Config struct {
 	// On loopback by default: whoever can connect can direct the world.
 	Listen string `env:"EINMAL_LISTEN" default:"127.0.0.1:8090" placeholder:"HOST:PORT" help:"Address to listen on. Whoever reaches it may arm faults."`
+
+	// ListenSetting is what Listen was set by, for who has to change it; empty: EINMAL_LISTEN. A process of several services has others.
+	ListenSetting string `kong:"-"`
 
 	DatabaseURL string `env:"EINMAL_DATABASE_URL" default:"sqlite:./data/einmal_simulator.db" placeholder:"URL" help:"sqlite:PATH or postgres://…; one process at a time."`
 
@@ -46,7 +50,7 @@ func (c Config) Logger(w io.Writer) *slog.Logger {
 func (c Config) validate() error {
 	var errs []error
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		errs = append(errs, fmt.Errorf("EINMAL_LISTEN %q is not HOST:PORT", c.Listen))
+		errs = append(errs, fmt.Errorf("%s %q is not HOST:PORT", c.listenSetting(), c.Listen))
 	}
 	if c.Token == "" || c.ReadToken == "" {
 		errs = append(errs, errors.New("EINMAL_PROVIDER_TOKEN and EINMAL_PROVIDER_READ_TOKEN cannot be empty"))
@@ -62,3 +66,5 @@ func (c Config) validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+func (c Config) listenSetting() string { return cmp.Or(c.ListenSetting, "EINMAL_LISTEN") }

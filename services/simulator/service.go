@@ -72,7 +72,7 @@ func (s *Service) Listen(ctx context.Context) error {
 	var network net.ListenConfig
 	listener, err := network.Listen(ctx, "tcp", s.config.Listen)
 	if err != nil {
-		return fmt.Errorf("listen for %s on EINMAL_LISTEN %s: %w", Name, s.config.Listen, err)
+		return fmt.Errorf("listen for %s on %s %s: %w", Name, s.config.listenSetting(), s.config.Listen, err)
 	}
 	s.listener = listener
 	return nil
