@@ -81,6 +81,7 @@ func TestSettings(t *testing.T) {
 	t.Run("an unknown one is refused, and the nearest known one is named", func(t *testing.T) {
 		for _, role := range []string{"run", "tickets", "payments", "deployments", "scenarios", "fsck", "migrate", "policy"} {
 			checkRefused(t, run(t, []string{"EINMAL_WAIT_BUGDET=10s"}, role), 2, "EINMAL_WAIT_BUGDET", "did you mean EINMAL_WAIT_BUDGET?")
+			checkRefused(t, run(t, []string{"EINMAL_FOO=1"}, role), 2, "EINMAL_FOO", "einmal ROLE --help lists those")
 		}
 	})
 	t.Run("one of another role is not unknown", func(t *testing.T) {

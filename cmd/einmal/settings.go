@@ -18,10 +18,16 @@ func checkSettings(app *kong.Application, environ []string) error {
 			continue
 		}
 		nearest := slices.MinFunc(known, func(a, b string) int { return distance(name, a) - distance(name, b) })
+		if distance(name, nearest) > maxSlips {
+			return fmt.Errorf("unknown setting %s; einmal ROLE --help lists those that there are", name)
+		}
 		return fmt.Errorf("unknown setting %s; did you mean %s? (einmal ROLE --help lists them)", name, nearest)
 	}
 	return nil
 }
+
+// maxSlips is how far a misspelt name is from the one that was meant: a letter too many, two that are swapped. Three letters are another word.
+const maxSlips = 2
 
 // settings collects the variables of a role and those below it.
 func settings(node *kong.Node) []string {
