@@ -19,7 +19,8 @@ type Results struct {
 	Skipped   int      `json:"skipped"` // could not be played here, or not any more because the run was interrupted
 	Scenarios []Result `json:"scenarios"`
 
-	interrupted int // of those that were skipped
+	interrupted int      // of those that were skipped
+	elsewhere   []string // what was left out without being asked for, since it is about the other database; counted nowhere
 }
 
 // Result is what became of one scenario.
@@ -84,20 +85,24 @@ func (r Results) writeJSON(w io.Writer) error {
 }
 
 func (r Results) writeTable(w io.Writer) error {
+	whole := !isTerminal(w) // what is kept in a file or searched has no width
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprint(table, "\nscenario\tresult\tseconds\tfaults\teffects\twhat was seen\n")
 	for _, s := range r.Scenarios {
-		fmt.Fprintf(table, "%s\t%s\t%.1f\t%s\t%d\t%s\n", s.Name, s.shown(), s.Seconds, s.faults(), s.Effects, shorten(s.Detail))
+		fmt.Fprintf(table, "%s\t%s\t%.1f\t%s\t%d\t%s\n", s.Name, s.shown(), s.Seconds, s.faults(), s.Effects, inLine(s.Detail, whole))
 	}
 	fmt.Fprintf(table, "\n%d passed, %d failed, %d skipped\n", r.Passed, r.Failed, r.Skipped)
+	for _, why := range r.elsewhere {
+		fmt.Fprintf(table, "not among them: %s\n", why)
+	}
 	return table.Flush()
 }
 
-// shorten keeps a detail to a line; the whole of it is in the JSON, and for a failure above the table.
-func shorten(detail string) string {
+// inLine keeps a detail to a line; the whole of it is in the JSON, and for a failure above the table.
+func inLine(detail string, whole bool) string {
 	const most = 110 // with the columns before it, what a wide terminal shows
 	line, _, more := strings.Cut(detail, "\n")
-	if runes := []rune(line); len(runes) > most {
+	if runes := []rune(line); !whole && len(runes) > most {
 		line, more = string(runes[:most]), true
 	}
 	if more {

@@ -56,11 +56,19 @@ func Run(ctx context.Context, opts Options, w io.Writer) (Results, error) {
 	if err != nil {
 		return Results{}, err
 	}
+	var elsewhere []string
 	if len(opts.Names) == 0 { // by name, they are skipped with the reason
-		selected = slices.DeleteFunc(selected, func(s scenarios.Scenario) bool { return s.Only != "" && s.Only != lab.Kind })
+		selected = slices.DeleteFunc(selected, func(s scenarios.Scenario) bool {
+			other := s.Only != "" && s.Only != lab.Kind
+			if other {
+				elsewhere = append(elsewhere, fmt.Sprintf("%s is about %s alone", s.Name, s.Only))
+			}
+			return other
+		})
 	}
 	play := playing{lab: lab, seed: opts.Seed, progress: newProgress(w, opts), report: report}
 	results := play.all(ctx, selected, opts.AtOnce)
+	results.elsewhere = elsewhere
 	err = errors.Join(lab.Close(), report.write())
 	if opts.JSON {
 		return results, errors.Join(err, results.writeJSON(w))

@@ -123,6 +123,9 @@ func TestRun(t *testing.T) {
 				t.Errorf("no %q in\n%s", part, out)
 			}
 		}
+		if strings.Contains(out, " …") {
+			t.Errorf("there is no terminal, and something is cut:\n%s", out)
+		}
 	})
 	t.Run("lists every scenario with its promise", func(t *testing.T) {
 		_, out, err := play(e2e.Options{List: true})
