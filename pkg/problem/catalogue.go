@@ -71,8 +71,8 @@ var entries = []Entry{
 		"The body is not one JSON object that reads the same for everybody: check its syntax, member names that occur twice, invalid UTF-8, lone surrogates, U+0000 and anything after the closing brace.",
 	},
 	{
-		ValidationFailed, 422, "Invalid command", EffectNone, RetrySameKey, NextFixRequest, 0,
-		"The body is well formed, but members are unknown, missing, null, of another type or out of range. The member errors lists all of them, each with a JSON pointer.",
+		ValidationFailed, 422, "Invalid request", EffectNone, RetrySameKey, NextFixRequest, 0,
+		"The body is well formed, but members are unknown, missing, null, of another type or out of range; or a parameter of the query is. The member errors lists all of them, each with a JSON pointer, or ?name for a parameter.",
 	},
 
 	// The key and its operation.

@@ -60,7 +60,7 @@ func bearer(h http.Header) (token string, ok bool) {
 func challenge(c echo.Context, sent bool) error {
 	if !sent {
 		c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="einmal"`)
-		return problem.New(problem.Unauthenticated, "Send one header \"Authorization: Bearer TOKEN\".")
+		return problem.New(problem.Unauthenticated, "Send one header \"Authorization: Bearer TOKEN\". What there is to ask for stands at /docs, which needs none.")
 	}
 	c.Response().Header().Set(echo.HeaderWWWAuthenticate, `Bearer realm="einmal", error="invalid_token"`)
 	return problem.New(problem.Unauthenticated, "This service does not know the token.")

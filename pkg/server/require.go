@@ -3,6 +3,7 @@ package server
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/time/rate"
@@ -24,7 +25,7 @@ func Require(roles ...Role) echo.MiddlewareFunc {
 				return challenge(c, false) // a public path: nobody was asked
 			}
 			if !r.principal.Has(roles...) {
-				return problem.New(problem.Forbidden, fmt.Sprintf("This takes one of the roles %v; %s has %v.", roles, r.principal.Name, r.principal.Roles))
+				return problem.New(problem.Forbidden, fmt.Sprintf("This takes one of the roles %s; %s has %s.", list(roles), r.principal.Name, list(r.principal.Roles)))
 			}
 			if err := take(r.limiter); err != nil {
 				return err
@@ -33,6 +34,15 @@ func Require(roles ...Role) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// list is roles as they are told.
+func list(roles []Role) string {
+	names := make([]string, len(roles))
+	for i, role := range roles {
+		names[i] = string(role)
+	}
+	return strings.Join(names, ", ")
 }
 
 // PrincipalOf returns who is calling. On a route without Require it panics: everything a service stores belongs to an
