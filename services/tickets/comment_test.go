@@ -247,7 +247,7 @@ func TestWhatIsNoComment(t *testing.T) {
 		`{"body":null}`:                    "/body",
 		`{"body":["t"]}`:                   "/body",
 		`{"text":"t"}`:                     "/body",
-		`{"Body":"t"}`:                     "/body",
+		`{"Body":"t"}`:                     "/Body",
 		`{"body":"t","author":"somebody"}`: "/author",
 		`{"body":"` + strings.Repeat("a", 50_001) + `"}`: "/body",
 		`{"body":"` + strings.Repeat("é", 25_001) + `"}`: "/body",

@@ -196,7 +196,7 @@ func TestWhatIsNoTicket(t *testing.T) {
 		for _, v := range p.Errors {
 			got = append(got, v.Pointer)
 		}
-		want := []string{"/labels/b", "/Project", "/priority", "/x", "/labels/", "/project", "/source_event_id", "/title"}
+		want := []string{"/labels/b", "/Project", "/priority", "/x", "/labels/", "/source_event_id", "/title"} // and not that project is missing
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got)\n%s", diff)
 		}

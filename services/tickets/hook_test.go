@@ -312,15 +312,18 @@ func TestANotificationThatIsCutShort(t *testing.T) {
 		body := group(fires("One"), fires("Two"), fires("Three"))
 		s.notified(t, "one alone", group(fires("One")), receipt{Alerts: 1, Created: 1})
 
-		hide := func(from, to string) {
-			if err := s.db.Read(t.Context()).Exec("ALTER TABLE " + from + " RENAME TO " + to).Error; err != nil {
+		exec := func(statement string) {
+			if err := s.db.Read(t.Context()).Exec(statement).Error; err != nil {
 				t.Fatal(err)
 			}
 		}
-		hide("tickets", "hidden")
-		// One is repeated, which needs no tickets; the others fail in a way that nobody foresaw.
-		expect(t, "without its table", s.notify(t, body), 500, problem.InternalError)
-		hide("hidden", "tickets")
+		// One is repeated, which needs no tickets; the others fail: first in a way that a migration ends, then in one that nobody foresaw.
+		exec("ALTER TABLE tickets RENAME TO hidden")
+		expect(t, "without its table", s.notify(t, body), 503, problem.StoreUnavailable)
+		exec("ALTER TABLE hidden RENAME TO tickets")
+		exec("CREATE UNIQUE INDEX tickets_one ON tickets (account_id)")
+		expect(t, "with an index of somebody else's", s.notify(t, body), 500, problem.InternalError)
+		exec("DROP INDEX tickets_one")
 		if n := s.count(t, "operations"); n != 1 {
 			t.Errorf("%d operations", n)
 		}

@@ -166,7 +166,7 @@ func TestATicketAndItsMirrorCommitTogether(t *testing.T) {
 			}
 		}
 		exec("ALTER TABLE effects RENAME TO effects_elsewhere")
-		if a := create(t, s.agent(), key("k"), `{"project":"ops","title":"Disk full"}`); a.Status != 500 {
+		if a := create(t, s.agent(), key("k"), `{"project":"ops","title":"Disk full"}`); a.Status != 503 {
 			t.Errorf("%s", a)
 		}
 		if tickets, operations := s.count(t, "tickets"), s.count(t, "operations"); tickets != 0 || operations != 0 {

@@ -73,7 +73,7 @@ func (d *decoder) scan(body []byte) error {
 				return malformed("there is a U+0000 in a text that ends at byte %d", tokens.InputOffset())
 			}
 		case 'n':
-			d.violateHere(tokens, "must not be null; leave the member out instead")
+			d.violateHere(tokens, "must not be null: it has a value, or, where it may be absent, is left out")
 		case '0':
 			n, err := strconv.ParseInt(token.String(), 10, 64)
 			if err != nil || n > MaxInteger || n < -MaxInteger {
@@ -109,7 +109,19 @@ func syntax(err error, offset int64) string {
 // command decodes and validates a command that stands at a place of the body.
 func (d *decoder) command(raw jsontext.Value, command Command, at jsontext.Pointer) {
 	d.value(raw, reflect.ValueOf(command).Elem(), at)
+	sent, folded := map[string]bool{}, map[string]bool{} // the members that are there, as they are spelled and in whatever case
+	if raw.Kind() == '{' {
+		each(raw, func(name string, _ jsontext.Value) { sent[name], folded[strings.ToLower(name)] = true, true })
+	}
 	for _, v := range command.Validate() {
+		member := jsontext.Pointer(v.Pointer).LastToken()
+		top := jsontext.Pointer(v.Pointer) == jsontext.Pointer("").AppendToken(member)
+		switch {
+		case top && !sent[member] && folded[member]:
+			continue // it is there in another case, and that has been told
+		case top && !sent[member]:
+			v.Detail = "is missing: it " + v.Detail
+		}
 		d.violate(at+jsontext.Pointer(v.Pointer), "%s", v.Detail)
 	}
 }

@@ -126,7 +126,7 @@ func TestWhatADecodedCommandHolds(t *testing.T) {
 // Each case has every violation, in order, as "pointer: detail".
 func TestEverythingThatIsWrongIsTold(t *testing.T) {
 	const (
-		null    = "must not be null; leave the member out instead"
+		null    = "must not be null: it has a value, or, where it may be absent, is left out"
 		text    = "must be a text in quotation marks"
 		number  = "must be a number"
 		object  = "must be an object"
@@ -135,7 +135,7 @@ func TestEverythingThatIsWrongIsTold(t *testing.T) {
 		whole   = "must be a whole number between -9007199254740991 and 9007199254740991, without fraction or exponent"
 	)
 	for body, want := range map[string][]string{
-		`{}`:          {"/name: must not be empty"},
+		`{}`:          {"/name: is missing: it must not be empty"},
 		`{"name":""}`: {"/name: must not be empty"},
 
 		// Every wrong type; the rules of the command itself come last, and only for what has the right type.
@@ -170,6 +170,7 @@ func TestEverythingThatIsWrongIsTold(t *testing.T) {
 
 		// Unknown members; with a hint where only the case is wrong.
 		`{"name":"a","Count":1}`:                      {`/Count: is not a member of this command; did you mean "count"?`},
+		`{"Name":"a"}`:                                {`/Name: is not a member of this command; did you mean "name"?`}, // and not that it is missing
 		`{"name":"a","NAME":"b"}`:                     {`/NAME: is not a member of this command; did you mean "name"?`},
 		`{"name":"a","labels":{},"owner":{"TEAM":1}}`: {`/owner/TEAM: is not a member of this command; did you mean "team"?`},
 		`{"name":"a","parts":[{"x":1},{"team":2}]}`:   {"/parts/0/x: " + unknown, "/parts/1/team: " + text},

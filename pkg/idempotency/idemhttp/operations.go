@@ -75,6 +75,9 @@ func newOperation(op idempotency.Operation) operation {
 		}
 	}
 	o.NextAction = nextAction(op)
+	if !op.State.Final() && o.NextAction == problem.NextAskHuman {
+		o.RetryAfterSeconds = retryAfterPerson
+	}
 	return o
 }
 

@@ -69,7 +69,7 @@ func TestAnOperation(t *testing.T) {
 			then func(id string)
 			want object
 		}{
-			"awaiting_approval": {"ask", nil, object{"effect": "none", "next_action": "ask_human", "retry_after_seconds": 1.0}},
+			"awaiting_approval": {"ask", nil, object{"effect": "none", "next_action": "ask_human", "retry_after_seconds": 60.0}},
 			"queued":            {"queue", nil, object{"effect": "none", "next_action": "poll_operation", "retry_after_seconds": 1.0}},
 			"queued again in doubt": {"queue", known("queued", idempotency.Effect{Target: "desk", Key: "e", InDoubt: true}), object{
 				"state": "queued", "effect": "unknown", "next_action": "poll_operation", "retry_after_seconds": 1.0, "target": "desk", "effect_key": "e",
@@ -82,7 +82,7 @@ func TestAnOperation(t *testing.T) {
 				"effect": "unknown", "next_action": "poll_operation", "retry_after_seconds": 1.0, "target": "desk", "effect_key": "e",
 			}},
 			"unknown, in review": {"queue", known("unknown", idempotency.Effect{Target: "desk", Key: "e", InDoubt: true, ReviewID: "rev_1"}), object{
-				"state": "unknown", "effect": "unknown", "next_action": "ask_human", "retry_after_seconds": 1.0, "target": "desk", "effect_key": "e", "review_id": "rev_1",
+				"state": "unknown", "effect": "unknown", "next_action": "ask_human", "retry_after_seconds": 60.0, "target": "desk", "effect_key": "e", "review_id": "rev_1",
 			}},
 			"succeeded": {"queue", final("succeeded", 201, []byte(`{"id":1}`)), object{
 				"effect": "applied", "next_action": "stop", "retry_after_seconds": 0.0,

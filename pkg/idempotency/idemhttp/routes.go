@@ -99,7 +99,7 @@ func Fingerprints(routes []Route, caller func(echo.Context) Caller) echo.Handler
 			d.violate("/path", "is not, with this method, a route of this service that changes something")
 			return d.problem()
 		}
-		if !d.violated("/body") {
+		if asked.Body.Kind() == '{' { // else it has been told, as /body or in another case
 			d.command(asked.Body, command, "/body")
 		}
 		if err := d.problem(); err != nil {

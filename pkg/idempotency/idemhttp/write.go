@@ -24,6 +24,9 @@ const (
 // say, since local work takes milliseconds.
 const retryAfter = 1
 
+// retryAfterPerson is the same where somebody has to act first.
+const retryAfterPerson = 60
+
 // Write answers an attempt with what became of it.
 func Write(c echo.Context, result idempotency.Result) error {
 	h := c.Response().Header()
@@ -119,6 +122,7 @@ func writeAnswer(c echo.Context, a idempotency.Answer) error {
 func writeOpen(c echo.Context, op idempotency.Operation) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderLocation, operationHref(op.ID))
-	h.Set(headerRetryAfter, strconv.Itoa(retryAfter))
-	return writeJSON(c, http.StatusAccepted, newOperation(op))
+	o := newOperation(op)
+	h.Set(headerRetryAfter, strconv.Itoa(o.RetryAfterSeconds))
+	return writeJSON(c, http.StatusAccepted, o)
 }
