@@ -13,8 +13,8 @@
 //	provider.go  one call to the desk
 //	evidence.go  what its answer, or the lack of one, shows; pure
 //	settle.go    how a mirror ended: at the ticket, and as the final answer of its operation
-//	store.go     rows ↔ tickets and comments; with store_comment.go the only file with queries
-//	fsck.go      what must be true across the tables, checked from outside
+//	store.go     rows ↔ tickets and comments; with store_comment.go the only file with queries that a request makes
+//	fsck.go      what must be true across the tables, as queries of its own: it must not share a mistake with the store
 //
 // What a stage does for one noun alone is in a file that says so: command_comment.go, execute_status.go.
 package tickets
