@@ -32,7 +32,7 @@ func (cs commands) resolve(ctx context.Context, notification idempotency.Request
 	}
 	req := a.report(notification, catalogue.TicketSetStatus, resolved)
 	return cs.exec.Do(ctx, req, func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
-		return cs.move(tx, op, fired.Resource.ID, func(t Ticket) (Status, error) {
+		return cs.bring(tx, op, fired.Resource.ID, func(t Ticket) (Status, error) {
 			if t.Status == Closed { // by a person, who knows more than a monitor
 				return Closed, nil
 			}

@@ -69,14 +69,14 @@ func (h alertmanager) notify(c echo.Context) error {
 
 // report writes to the log what the answer does not tell anybody, without anything that the body says.
 func (h alertmanager) report(c echo.Context, r receipt) {
-	if r.rejected == 0 && r.Truncated == 0 && r.deferred == 0 && r.failure == nil {
+	if r.allRejected == 0 && r.Truncated == 0 && r.deferred == 0 && r.failure == nil {
 		return
 	}
 	attrs := []slog.Attr{
 		slog.String("service", Name), slog.String("request_id", server.RequestID(c)), slog.Int("alerts", r.Alerts),
-		slog.Int("rejected", r.rejected), slog.Int64("truncated", r.Truncated), slog.Int("deferred", r.deferred),
+		slog.Int("rejected", r.allRejected), slog.Int64("truncated", r.Truncated), slog.Int("deferred", r.deferred),
 	}
-	if r.rejected > 0 {
+	if r.allRejected > 0 {
 		attrs = append(attrs, slog.String("first", r.Rejected[0].Pointer+" "+r.Rejected[0].Detail))
 	}
 	if r.failure != nil {
@@ -104,7 +104,7 @@ func newAlertCounts(registry *prometheus.Registry) alertCounts {
 func (a alertCounts) add(r receipt) {
 	for outcome, n := range map[string]int64{
 		"created": int64(r.Created), "existing": int64(r.Existing), "resolved": int64(r.Resolved), "repeated": int64(r.Repeated),
-		"rejected": int64(r.rejected), "truncated": r.Truncated, "deferred": int64(r.deferred),
+		"rejected": int64(r.allRejected), "truncated": r.Truncated, "deferred": int64(r.deferred),
 	} {
 		a.total.WithLabelValues(outcome).Add(float64(n))
 	}

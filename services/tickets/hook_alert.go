@@ -36,23 +36,23 @@ func (n notification) each(f func(i int, raw jsontext.Value) bool) {
 
 // receipt is the answer: what became of the alerts.
 type receipt struct {
-	Alerts    int                 `json:"alerts"`
-	Created   int                 `json:"created"`  // tickets
-	Existing  int                 `json:"existing"` // their event had a ticket that somebody else made
-	Resolved  int                 `json:"resolved"`
-	Repeated  int                 `json:"repeated"`  // told before; nothing was done
-	Rejected  []problem.Violation `json:"rejected"`  // can never be taken; the first of them
-	Truncated int64               `json:"truncated"` // not in the notification
-	rejected  int                 // all of them
-	deferred  int                 // a later try can help
-	failure   error               // the first of those, or of those that nobody foresaw
+	Alerts      int                 `json:"alerts"`
+	Created     int                 `json:"created"`  // tickets
+	Existing    int                 `json:"existing"` // their event had a ticket that somebody else made
+	Resolved    int                 `json:"resolved"`
+	Repeated    int                 `json:"repeated"`  // told before; nothing was done
+	Rejected    []problem.Violation `json:"rejected"`  // can never be taken; the first of them
+	Truncated   int64               `json:"truncated"` // not in the notification
+	allRejected int                 // all of them
+	deferred    int                 // a later try can help
+	failure     error               // the first of those, or of those that nobody foresaw
 }
 
 // maxTold bounds how many rejected alerts are told of. A person reads them, if anybody.
 const maxTold = 100
 
 func (r *receipt) reject(pointer, detail string) {
-	if r.rejected++; r.rejected <= maxTold {
+	if r.allRejected++; r.allRejected <= maxTold {
 		r.Rejected = append(r.Rejected, problem.Violation{Pointer: pointer, Detail: detail})
 	}
 }

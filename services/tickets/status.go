@@ -33,8 +33,8 @@ func (t Ticket) refuses(command *setStatus) *problem.Problem {
 	return nil
 }
 
-// in is the ticket as it is when it has come to a status.
-func (t Ticket) in(status Status, now time.Time) Ticket {
+// withStatus is the ticket as it is when it has come to a status.
+func (t Ticket) withStatus(status Status, now time.Time) Ticket {
 	t.Status, t.Version, t.UpdatedAt, t.ClosedAt = status, t.Version+1, now, nil
 	if status == Closed {
 		t.ClosedAt = &now

@@ -98,9 +98,9 @@ func (s store) noteReference(tx database.Tx, account, mirrorOperationID, referen
 	return nil
 }
 
-// move writes the status of a ticket that was read at a version, or returns errMoved. It waits for an open transaction that is about to
+// writeStatus writes the status of a ticket that was read at a version, or returns errMoved. It waits for an open transaction that is about to
 // move it too, at most for the lock time-out.
-func (s store) move(tx database.Tx, readAt int64, t Ticket) error {
+func (s store) writeStatus(tx database.Tx, readAt int64, t Ticket) error {
 	update := tx.Exec("UPDATE tickets SET status = ?, version = ?, updated_at = ?, closed_at = ? WHERE account_id = ? AND id = ? AND version = ?",
 		t.Status, t.Version, t.UpdatedAt, t.ClosedAt, t.AccountID, t.ID, readAt)
 	switch {
@@ -137,8 +137,8 @@ func (s store) byID(ctx context.Context, account, id string) (Ticket, error) {
 	return one(s.db.Read(ctx).Where("account_id = ? AND id = ?", account, id))
 }
 
-// inTx reads one ticket, or errNotFound, inside the transaction that is about to change it.
-func (s store) inTx(tx database.Tx, account, id string) (Ticket, error) {
+// byIDIn reads one ticket, or errNotFound, inside the transaction that is about to change it.
+func (s store) byIDIn(tx database.Tx, account, id string) (Ticket, error) {
 	return one(tx.Where("account_id = ? AND id = ?", account, id))
 }
 
