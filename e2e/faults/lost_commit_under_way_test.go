@@ -10,7 +10,7 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
-// PROTOCOL rule 8: the claim that looks for a lost COMMIT waits for it.
+// docs/protocol.md rule 8: the claim that looks for a lost COMMIT waits for it.
 func TestALostCommitThatIsUnderWayIsAwaited(t *testing.T) {
 	server, err := pgserver.Start(t.Context(), pgserver.Options{})
 	must(t, err)

@@ -2,7 +2,7 @@
 //
 // An event is written in the transaction of what it tells ([Log.Record]). Events of attempts that committed nothing are written
 // afterwards ([Log.Note]): those that tell of a no, or of a not yet, before the caller hears it, unless the database is busy;
-// those of replays, which change nothing and may be many, soon after, and a crash may lose the last of them (PROTOCOL rule 13).
+// those of replays, which change nothing and may be many, soon after, and a crash may lose the last of them (docs/protocol.md rule 13).
 // There are no bodies and no secrets in events, and keys are hashed.
 package audit
 

@@ -12,7 +12,7 @@ import (
 const clockEvery = 30 * time.Second
 
 // clock tells the database's time without asking it each time: an offset measured now and then, and this process's monotonic
-// clock between. Leases, grace and expiry compare times of one clock, however wrong each replica's own is (PROTOCOL rule 12).
+// clock between. Leases, grace and expiry compare times of one clock, however wrong each replica's own is (docs/protocol.md rule 12).
 type clock struct {
 	read   func() time.Time
 	cancel context.CancelFunc

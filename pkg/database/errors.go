@@ -34,7 +34,7 @@ var (
 	ErrNotMigrated = errors.New("database lacks what a migration brings")
 
 	// ErrCommitUnknown: COMMIT was sent and no answer came back. The transaction may have committed.
-	// Only reading what it wrote, under a lock that waits for it to end, tells (PROTOCOL rule 8).
+	// Only reading what it wrote, under a lock that waits for it to end, tells (docs/protocol.md rule 8).
 	ErrCommitUnknown = errors.New("outcome of COMMIT unknown")
 )
 

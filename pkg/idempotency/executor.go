@@ -195,7 +195,7 @@ func (x *Executor) do(ctx context.Context, a *attempt, apply Apply) (Result, err
 		if first.fingerprint == a.fingerprint {
 			conflict = nil
 		}
-		// A waiter is woken, never answered: it makes its own attempt (PROTOCOL rule 11).
+		// A waiter is woken, never answered: it makes its own attempt (docs/protocol.md rule 11).
 		select {
 		case <-conflict:
 			return x.met(ctx, a, OutcomeConflict, Operation{}), nil
@@ -237,7 +237,7 @@ func (x *Executor) execute(ctx context.Context, a *attempt, apply Apply) (Result
 		result, err := x.transact(ctx, a, apply, doubtful)
 		switch {
 		case errors.Is(err, database.ErrCommitUnknown) && !doubtful:
-			// PROTOCOL rule 8: repeat the claim. It waits for the first transaction to end, where a SELECT might miss it.
+			// docs/protocol.md rule 8: repeat the claim. It waits for the first transaction to end, where a SELECT might miss it.
 			doubtful = true
 		case errors.Is(err, database.ErrSerialization) && races < maxRaces:
 			races++
