@@ -134,9 +134,7 @@ func (c cluster) call(ctx context.Context, of call, answer any) (status int, ret
 	if err != nil {
 		return 0, 0, err
 	}
-	if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
-		retryAfter = time.Duration(seconds) * time.Second
-	}
+	retryAfter = outbox.RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	// What can't be read is no evidence of success: the members stay empty, and the status decides.
 	_ = json.Unmarshal(text, answer)
 	return res.StatusCode, retryAfter, nil

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -119,9 +118,7 @@ func (o onceOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		_ = json.Unmarshal(body, &is) // what can't be read says nothing
 		seen.status, seen.object, seen.replayed = res.StatusCode, is.Object, res.Header.Get("Idempotent-Replayed") == "true"
-		if seconds, err := strconv.Atoi(res.Header.Get("Retry-After")); err == nil && seconds > 0 {
-			seen.retryAfter = time.Duration(seconds) * time.Second
-		}
+		seen.retryAfter = outbox.RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	}
 	return res, err
 }

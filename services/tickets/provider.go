@@ -3,7 +3,6 @@ package tickets
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -138,21 +137,6 @@ func (p provider) call(ctx context.Context, method, path, token string, e outbox
 	if r.body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer)); err != nil {
 		return reply{}, err
 	}
-	r.retryAfter = retryAfter(res.Header.Get("Retry-After"), time.Now())
+	r.retryAfter = outbox.RetryAfter(res.Header.Get("Retry-After"), time.Now())
 	return r, nil
-}
-
-// longestRetryAfter is more than the outbox heeds, and little enough to count in nanoseconds.
-const longestRetryAfter = 24 * time.Hour
-
-// retryAfter reads both forms of Retry-After (RFC 9110, section 10.2.3), a number of seconds and a date; 0: it asks for nothing.
-func retryAfter(value string, now time.Time) time.Duration {
-	if at, err := http.ParseTime(value); err == nil {
-		return min(max(0, at.Sub(now)), longestRetryAfter)
-	}
-	seconds, err := strconv.ParseUint(value, 10, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) { // out of range it is the largest
-		return 0
-	}
-	return time.Duration(min(seconds, uint64(longestRetryAfter/time.Second))) * time.Second
 }
