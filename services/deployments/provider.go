@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +72,15 @@ type rollout struct {
 	Floor     int64  `json:"floor"`
 }
 
+// isAbout reports whether it is the rollout of an effect key. One of another key, or without a name, is the answer to somebody else's
+// question, or none of the cluster's.
+func (r rollout) isAbout(effectKey string) bool {
+	return r.Reference != "" && r.EffectKey == effectKey
+}
+
+// errorCode is how the cluster writes its codes.
+var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
+
 // look finds the last rollout under an effect key; nil: the cluster shows none. Of the evidence only that of a failed look counts.
 func (c cluster) look(ctx context.Context, effectKey string) (*rollout, *outbox.Evidence) {
 	var answer struct {
@@ -80,12 +91,16 @@ func (c cluster) look(ctx context.Context, effectKey string) (*rollout, *outbox.
 	case err != nil:
 		ev := outbox.FailedAsk(err)
 		return nil, &ev
-	case status != http.StatusOK:
-		return nil, &outbox.Evidence{Finding: outbox.Ambiguous, Says: fmt.Sprintf("the look-up was answered %d", status)}
-	case len(answer.Items) == 0:
+	case len(answer.Items) == 0 && answer.Items != nil && status == http.StatusOK:
 		return nil, nil
+	case status != http.StatusOK || len(answer.Items) == 0: // a list that isn't there is not an empty one
+		return nil, &outbox.Evidence{Finding: outbox.Ambiguous, Says: fmt.Sprintf("the look-up was answered %d", status)}
 	}
-	return &answer.Items[len(answer.Items)-1], nil
+	last := &answer.Items[len(answer.Items)-1]
+	if !last.isAbout(effectKey) {
+		return nil, &outbox.Evidence{Finding: outbox.Ambiguous, Says: "the look-up was answered about another rollout"}
+	}
+	return last, nil
 }
 
 // call is one request. Without a body it only looks.
@@ -135,22 +150,35 @@ func (c cluster) call(ctx context.Context, of call, answer any) (status int, ret
 		return 0, 0, err
 	}
 	retryAfter = outbox.RetryAfter(res.Header.Get("Retry-After"), time.Now())
-	// What can't be read is no evidence of success: the members stay empty, and the status decides.
-	_ = json.Unmarshal(text, answer)
+	if json.Unmarshal(text, answer) != nil { // half of what can't be read is nothing: the status decides
+		reflect.ValueOf(answer).Elem().SetZero()
+	}
 	return res.StatusCode, retryAfter, nil
 }
 
-// notBegun is the evidence of a send that was turned away with one of the statuses that mean the same for every send.
-func notBegun(status int, code, says string, retryAfter time.Duration) outbox.Evidence {
-	switch {
-	case status == http.StatusTooManyRequests,
-		status == http.StatusUnauthorized, status == http.StatusForbidden: // a token that an operator will mend is no verdict
-		return outbox.Evidence{Finding: outbox.NotSent, Says: says, RetryAfter: retryAfter}
-	case status == http.StatusConflict, // the first send with this key is in progress there,
-		code == "key_reused": // or was answered, for another body
-		return outbox.Evidence{Finding: outbox.Ambiguous, Says: says}
-	case status >= 400 && status < 500 && status != http.StatusRequestTimeout:
-		return outbox.Evidence{Finding: outbox.Refused, Says: says}
+// notBegun is the evidence of a send that was answered, and not with what it was for. Somebody on the way may have said that: a proxy, a
+// gateway, a page to log in. What ends an effect is believed only in the cluster's own words.
+//
+//	400, 413 invalid, 422 refused    this send is refused, and the next would be
+//	401, 403, 429                    somebody at the door has turned it away: a token that an operator will mend, a limit
+//	all else                         nothing is known. 404, 405, 410: a wrong URL, or a proxy. 408, 5xx: it may have been at work. 3xx: not
+//	                                 followed. 409: another send of the key is in progress. 422 key_reused: an earlier one was answered.
+func notBegun(status int, code string, retryAfter time.Duration) outbox.Evidence {
+	if !errorCode.MatchString(code) {
+		code = "" // people are told codes, not what else somebody may have put there
 	}
-	return outbox.Evidence{Finding: outbox.Ambiguous, Says: says}
+	ev := outbox.Evidence{Finding: outbox.Ambiguous, Says: strings.TrimSpace(fmt.Sprintf("answered %d %s", status, code)), RetryAfter: retryAfter}
+	switch status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		if code == "invalid" {
+			ev.Finding = outbox.Refused
+		}
+	case http.StatusUnprocessableEntity:
+		if code == "refused" {
+			ev.Finding = outbox.Refused
+		}
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		ev.Finding = outbox.NotSent
+	}
+	return ev
 }

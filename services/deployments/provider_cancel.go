@@ -2,7 +2,6 @@ package deployments
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 
 	"github.com/go-json-experiment/json"
@@ -42,7 +41,9 @@ func (s stops) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	case err != nil:
 		return outbox.FailedSend(err)
 	case status != http.StatusOK:
-		return notBegun(status, answer.Code, fmt.Sprintf("answered %d %s", status, answer.Code), retryAfter)
+		return notBegun(status, answer.Code, retryAfter)
+	case answer.Reference == "" || answer.State == "" || answer.Rollout != nil && !answer.Rollout.isAbout(command.Rollout):
+		return outbox.Evidence{Finding: outbox.Ambiguous, Says: "the stop was answered with something else"}
 	}
 	ev := stopEvidence(answer.State, answer.Rollout)
 	ev.Reference, ev.Floor = answer.Reference, answer.Floor

@@ -38,22 +38,21 @@ func (r rollouts) Send(ctx context.Context, e outbox.Effect) outbox.Evidence {
 	status, retryAfter, err := r.cluster.call(ctx, call{
 		method: http.MethodPost, path: "/cluster/v1/rollouts", effectKey: e.EffectKey, token: e.Token, body: command,
 	}, &answer)
-	says := fmt.Sprintf("answered %d %s", status, answer.Code)
 	switch {
 	case err != nil:
 		return outbox.FailedSend(err)
-	case status == http.StatusAccepted && answer.Reference != "":
+	case status == http.StatusAccepted && answer.isAbout(e.EffectKey):
 		return evidenceOf(answer.rollout, command)
 	case status == http.StatusUnprocessableEntity && answer.Code == "refused":
-		return outbox.Evidence{Finding: outbox.Verdict, Says: says}
-	case answer.Code == "below_floor":
+		return outbox.Evidence{Finding: outbox.Verdict, Says: fmt.Sprintf("answered %d %s", status, answer.Code)}
+	case status == http.StatusConflict && answer.Code == "below_floor":
 		return outbox.Evidence{Finding: outbox.NotSent, Says: fmt.Sprintf("below floor %d", answer.Floor), Floor: answer.Floor}
-	case answer.Code == "busy" && answer.Other != nil && answer.Other.EffectKey == e.EffectKey: // a cluster that ignores keys
+	case status == http.StatusConflict && answer.Code == "busy" && answer.Other != nil && answer.Other.isAbout(e.EffectKey): // a cluster that ignores keys
 		return evidenceOf(*answer.Other, command)
-	case answer.Code == "busy":
+	case status == http.StatusConflict && answer.Code == "busy":
 		return outbox.Evidence{Finding: outbox.NotSent, Says: "another rollout goes on in this environment", RetryAfter: retryAfter}
 	}
-	return notBegun(status, answer.Code, says, retryAfter)
+	return notBegun(status, answer.Code, retryAfter)
 }
 
 // Lookup asks how the rollout goes.
@@ -79,8 +78,9 @@ func (r rollouts) Close(ctx context.Context, e outbox.Effect) outbox.Evidence {
 		return *bad
 	}
 	var answer struct {
-		Floor   int64    `json:"floor"`
-		Rollout *rollout `json:"rollout"`
+		EffectKey string   `json:"effect_key"`
+		Floor     int64    `json:"floor"`
+		Rollout   *rollout `json:"rollout"`
 	}
 	status, _, err := r.cluster.call(ctx, call{
 		method: http.MethodPost, path: "/cluster/v1/effects/" + url.PathEscape(e.EffectKey) + "/close",
@@ -95,6 +95,8 @@ func (r rollouts) Close(ctx context.Context, e outbox.Effect) outbox.Evidence {
 		return outbox.FailedAsk(err)
 	case status != http.StatusOK || answer.Floor <= e.Token:
 		return outbox.Evidence{Finding: outbox.Ambiguous, Says: fmt.Sprintf("the close was answered %d, with floor %d", status, answer.Floor)}
+	case answer.EffectKey != e.EffectKey, answer.Rollout != nil && !answer.Rollout.isAbout(e.EffectKey):
+		return outbox.Evidence{Finding: outbox.Ambiguous, Says: "the close was answered about another rollout"}
 	case answer.Rollout != nil:
 		ev := evidenceOf(*answer.Rollout, command)
 		ev.Floor = answer.Floor

@@ -67,14 +67,14 @@ func TestARollback(t *testing.T) {
 		})
 
 		t.Run("to one that failed is refused", func(t *testing.T) {
-			s.cluster.arm("send", "before", "status", `,"status":422`) // refused without a reason that is kept
-			no := s.deploy(t, "e", command("e", ""), wait)
-			if no.Status != 409 {
-				t.Fatalf("%s", no)
+			s.cluster.arm("send", "after", "half", "")
+			d := s.accepted(t, s.deploy(t, "e", command("e", "")))
+			resolution := `{"state":"failed","evidence":"seen on the dashboard"}`
+			a := s.operator().Send(t, "POST", "/v1/reviews/"+s.withPerson(t, d).ReviewID+"/resolution", resolution, key("e-failed"))
+			if a.Status != 200 {
+				t.Fatalf("%s", a)
 			}
-			var op operation
-			s.agent().Send(t, "GET", "/v1/operations", "", key("e")).Decode(t, &op)
-			expect(t, s.about(t, s.prod(t).Releases[0].DeploymentID, "rollback", "to-e", `{"to":"`+op.Resource.ID+`"}`), 409, problem.NoRollbackTarget)
+			expect(t, s.about(t, s.prod(t).Releases[0].DeploymentID, "rollback", "to-e", `{"to":"`+d.ID+`"}`), 409, problem.NoRollbackTarget)
 		})
 
 		t.Run("while another deployment goes on is refused for now", func(t *testing.T) {

@@ -17,6 +17,10 @@ func TestAnAnswerThatIsLost(t *testing.T) {
 		for name, c := range map[string]struct{ when, action, more string }{
 			"after the rollout has begun":                            {"after", "reset", ""},
 			"after the rollout has begun, with a status":             {"after", "status", `,"status":500`},
+			"after the rollout has begun, with a proxy's 404":        {"after", "status", `,"status":404`},
+			"after the rollout has begun, with a proxy's 422":        {"after", "status", `,"status":422`},
+			"after the rollout has begun, with a page to log in":     {"after", "status", `,"status":302`},
+			"before anything has happened, with a proxy's 410":       {"before", "status", `,"status":410`},
 			"after the rollout has begun, by a hang":                 {"after", "hang", ""},
 			"before anything has happened":                           {"before", "lose", ""},
 			"before anything has happened, with a status":            {"before", "status", `,"status":503`},
