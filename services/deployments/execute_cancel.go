@@ -23,15 +23,18 @@ func (cs commands) cancel(ctx context.Context, req idempotency.Request, id strin
 		}
 		canceled = d.OperationID
 		effect, err := cs.outbox.Cancel(tx, d.AccountID, d.OperationID)
-		switch {
-		case errors.Is(err, outbox.ErrNoEffect):
-			return idempotency.Answer{}, idemhttp.RefusalFinal(op, problem.New(problem.OperationFinal, "This deployment has "+string(d.State)+"; there is nothing left to cancel."))
-		case err != nil:
+		if err != nil && !errors.Is(err, outbox.ErrNoEffect) {
 			return idempotency.Answer{}, err
+		}
+		ended := err != nil
+		// What was read before may have changed while Cancel waited for whoever settled it, or canceled it too.
+		if d, err = cs.store.byID(tx.DB, d.AccountID, d.ID); err != nil {
+			return idempotency.Answer{}, err
+		}
+		switch {
+		case ended:
+			return idempotency.Answer{}, idemhttp.RefusalFinal(op, problem.New(problem.OperationFinal, "This deployment has "+string(d.State)+"; there is nothing left to cancel."))
 		case effect.State == idempotency.Canceled:
-			if d, err = cs.store.byID(tx.DB, d.AccountID, d.ID); err != nil {
-				return idempotency.Answer{}, err
-			}
 			return answer(http.StatusOK, d)
 		}
 		return cs.stop(tx, op, d, effect)

@@ -25,6 +25,9 @@ func (cs commands) rollBack(ctx context.Context, req idempotency.Request, id str
 		case env.locked(): // what is live may be about to change
 			return idempotency.Answer{}, cs.refuseLocked(tx, env)
 		}
+		if d, err = cs.store.byID(tx.DB, d.AccountID, d.ID); err != nil { // enter may have waited until it went live
+			return idempotency.Answer{}, err
+		}
 		live, err := cs.store.release(tx, d.AccountID, d.Environment, d.Service)
 		switch {
 		case errors.Is(err, errNotFound) || err == nil && live.DeploymentID != d.ID:

@@ -1,0 +1,91 @@
+package deployments_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/problem"
+	"github.com/einmal/einmal/pkg/server/servertest"
+)
+
+// Two cancelations that know nothing of each other are two operations, and only one of them may be told that it breaks the rollout off.
+func TestCancelationsAtOnce(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := startAt(t, kind, startCluster(t, kind, patience))
+		d := s.accepted(t, s.deploy(t, "k", command("a", "")))
+		s.becomes(t, d.ID, "goes on", func(d deployment) bool { return d.State == "running" && len(s.cluster.ledger("rollout")) == 1 })
+		s.cluster.arm("stop", "before", "delay", `,"delay_ms":1500`) // all of them come while the first is on its way
+
+		answers := make([]servertest.Answer, 8)
+		var all sync.WaitGroup
+		for i := range answers {
+			all.Go(func() { answers[i] = s.about(t, d.ID, "cancel", fmt.Sprintf("c%d", i), nothing) })
+		}
+		all.Wait()
+		var stops []operation
+		for _, a := range answers {
+			if a.Status != 202 {
+				expect(t, a, 409, problem.OperationRunning)
+				continue
+			}
+			var op operation
+			a.Decode(t, &op)
+			stops = append(stops, op)
+		}
+		if len(stops) != 1 {
+			t.Errorf("%d cancelations were accepted", len(stops))
+		}
+		s.is(t, d.ID, "canceled")
+		for _, op := range stops {
+			await(t, "the cancelation has ended", func() bool { op = s.operation(t, op.ID); return op.State == "succeeded" })
+		}
+		s.healthy(t)
+	})
+}
+
+// A rollback that is asked for while its release is about to go live is about that as it is live.
+func TestARollbackWaitsForWhatIsSettled(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		if kind == database.SQLite {
+			t.Skip("there one transaction follows the other")
+		}
+		s := start(t, kind)
+		s.succeeds(t, "a", command("a", ""))
+		second := s.succeeds(t, "b", command("b", ""))
+		var replaced string // as it was before the second was settled, and as settling it writes it
+		err := s.db.InTx(t.Context(), func(tx database.Tx) error {
+			if err := tx.Raw("SELECT replaced FROM deployments WHERE id = ?", second.ID).Scan(&replaced).Error; err != nil {
+				return err
+			}
+			return tx.Exec("UPDATE deployments SET replaced = '' WHERE id = ?", second.ID).Error
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		asked := make(chan servertest.Answer, 1)
+		err = s.db.InTx(t.Context(), func(tx database.Tx) error {
+			if err := tx.Exec("UPDATE environments SET version = version WHERE account_id = 'acme' AND name = 'prod'").Error; err != nil {
+				return err
+			}
+			go func() { asked <- s.about(t, second.ID, "rollback", "r", nothing) }()
+			await(t, "the rollback waits", func() bool {
+				waiting := 0
+				err := s.db.Read(t.Context()).Raw("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting).Error
+				return err == nil && waiting > 0
+			})
+			return tx.Exec("UPDATE deployments SET replaced = ? WHERE id = ?", replaced, second.ID).Error
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back := s.accepted(t, <-asked); back.Artifact != image("a") {
+			t.Errorf("%+v", back)
+		}
+		await(t, "it is live", func() bool { return s.prod(t).live() == image("a") })
+		s.healthy(t)
+	})
+}
