@@ -101,7 +101,7 @@ func parseCommit(text string) (string, error) {
 		repository, id = text[:at], text[at+1:]
 	}
 	u, err := url.Parse(strings.TrimPrefix(repository, "git+"))
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.Trim(u.Path, "/") == "" {
+	if err != nil || u.Hostname() == "" || u.User != nil || strings.ContainsAny(repository, "?#") || strings.Trim(u.Path, "/") == "" {
 		return "", wrongArtifact(problem.ValidationFailed, artifactRule+"; the repository is a URL of a host and a path, without a user", "")
 	}
 	switch {

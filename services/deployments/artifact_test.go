@@ -73,6 +73,7 @@ func TestAnArtifact(t *testing.T) {
 			"", "app@sha256:" + hex + "\n", " app@sha256:" + hex, "app @sha256:" + hex, "App@sha256:" + hex, "@sha256:" + hex, "app:@sha256:" + hex,
 			"https://git.example/app@" + commit, "git+ssh://git@git.example/app@" + commit, "git+http://git.example/app@" + commit, "git+https://user:secret@git.example/app@" + commit,
 			"git+https:///app@" + commit, "git+https://git.example@" + commit, "git+https://git.example/app?ref=x@" + commit, "git+https://git.example/app#x@" + commit,
+			"git+https://git.example/app#@" + commit, "git+https://git.example/app?@" + commit, "git+https://:443/app@" + commit,
 			"git+https://@" + commit, "ä@sha256:" + hex, strings.Repeat("a", 1000) + "@sha256:" + hex,
 		} {
 			a := s.deploy(t, "k", body(artifact))
