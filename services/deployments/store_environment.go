@@ -162,20 +162,23 @@ func (s store) environment(db *gorm.DB, account, environment string) (Environmen
 
 // listEnvironments reads up to limit environments, newest first, that come after a position (empty: all).
 func (s store) listEnvironments(ctx context.Context, account, before string, limit int) ([]Environment, error) {
-	query := s.db.Read(ctx).Where("account_id = ?", account)
-	if before != "" {
-		query = query.Where("position < ?", before)
-	}
-	found, err := readEnvironments(query.Order("position DESC").Limit(limit))
-	if err != nil {
-		return nil, err
-	}
-	for i := range found {
-		if found[i], err = s.fill(s.db.Read(ctx), found[i]); err != nil {
-			return nil, err
+	var found []Environment
+	err := s.db.Snapshot(ctx, func(read *gorm.DB) (err error) {
+		query := read.Where("account_id = ?", account)
+		if before != "" {
+			query = query.Where("position < ?", before)
 		}
-	}
-	return found, nil
+		if found, err = readEnvironments(query.Order("position DESC").Limit(limit)); err != nil {
+			return err
+		}
+		for i := range found {
+			if found[i], err = s.fill(read, found[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return found, err
 }
 
 // fill reads what the resource of an environment tells beside its row.
