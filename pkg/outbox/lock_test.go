@@ -9,6 +9,7 @@ import (
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/review"
 )
 
 // locked gives the stage's target a lock that hands out tokens from 1 on, and keeps what it learns.
@@ -188,6 +189,23 @@ func TestATurn(t *testing.T) {
 			}
 			if now := s.sent(held, Evidence{Finding: Stopped}); now.State != idempotency.Canceled {
 				t.Errorf("%+v", now)
+			}
+			if told := s.reviews(review.Contradiction); len(told) != 0 {
+				t.Errorf("%+v", told)
+			}
+		})
+
+		t.Run("that is told to be broken off after it has succeeded is told to a person", func(t *testing.T) {
+			s, e := waiting(t)
+			s.ok(in(s, s.box.Turn, e))
+			if e = s.send(e); e.State != idempotency.Succeeded {
+				t.Fatalf("%+v", e)
+			}
+			s.ok(in(s, func(tx database.Tx, account, operation string) error {
+				return s.box.Stopped(tx, account, operation, Evidence{Finding: Confirmed, Reference: "stop-1", Says: "is stopped"})
+			}, e))
+			if told := s.reviews(review.Contradiction); len(told) != 1 || s.now(e).State != idempotency.Succeeded {
+				t.Errorf("%+v, %+v", told, s.now(e))
 			}
 		})
 	})

@@ -168,7 +168,7 @@ func contradiction(known Effect, ev Evidence) string {
 	switch {
 	case len(ev.More) > 0:
 		return fmt.Sprintf("%s (%s): one effect key, and %d effects, %q and %q", ev.Finding, ev.Says, 1+len(ev.More), ev.Reference, ev.More)
-	case positive && withdrawn, ev.Finding == Verdict && known.State == idempotency.Succeeded:
+	case positive && withdrawn, (ev.Finding == Verdict || ev.Finding == Stopped) && known.State == idempotency.Succeeded:
 		return fmt.Sprintf("%s (%s; reference %q), although the operation has %s", ev.Finding, ev.Says, ev.Reference, known.State)
 	case positive && ev.Reference != "" && known.Reference != "" && ev.Reference != known.Reference:
 		return fmt.Sprintf("%s (%s) with reference %q, although it is known as %q", ev.Finding, ev.Says, ev.Reference, known.Reference)

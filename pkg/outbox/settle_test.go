@@ -135,6 +135,8 @@ func TestContradiction(t *testing.T) {
 		{"it happened, though it was canceled", known(idempotency.Canceled, ""), Evidence{Finding: Confirmed}, true},
 		{"it goes on, though it was canceled", known(idempotency.Canceled, ""), Evidence{Finding: Accepted}, true},
 		{"a verdict, though it happened", known(idempotency.Succeeded, "D-1"), Evidence{Finding: Verdict}, true},
+		{"it was broken off, though it happened", known(idempotency.Succeeded, "D-1"), Evidence{Finding: Stopped}, true},
+		{"it was broken off, and is canceled", known(idempotency.Canceled, "D-1"), Evidence{Finding: Stopped}, false},
 		{"a second reference after the end", known(idempotency.Succeeded, "D-1"), Evidence{Finding: Confirmed, Reference: "D-2"}, true},
 		{"a second reference on the way", known(idempotency.Running, "D-1"), Evidence{Finding: Accepted, Reference: "D-2"}, true},
 		{"two effects under one key, which is news", known(idempotency.Unknown, ""), Evidence{Finding: Confirmed, Reference: "D-1", More: []string{"D-2"}}, true},

@@ -42,20 +42,36 @@ func (o *Outbox) Refuse(tx database.Tx, account, operationID string, reason Reas
 }
 
 // Stopped ends an operation as canceled whose effect another one has broken off: called in the transaction that settles that one,
-// with what it has shown. An operation that has ended meanwhile keeps its answer.
+// with what it has shown. An operation that has ended meanwhile keeps its answer, and a person hears of it if that says something else.
 func (o *Outbox) Stopped(tx database.Tx, account, operationID string, ev Evidence) error {
+	ev.Finding, ev.Reference = Stopped, "" // as far as the effect is concerned; what it is named was the other one's
 	e, t, err := o.ofTarget(tx, account, operationID)
-	switch {
-	case errors.Is(err, ErrNoEffect):
-		return nil
-	case err != nil:
+	if errors.Is(err, ErrNoEffect) {
+		return o.stoppedAfterEnd(tx, account, operationID, ev)
+	}
+	if err != nil {
 		return err
 	}
-	if changed, err := stopped(tx, e); err != nil || !changed {
+	switch changed, err := stopped(tx, e); {
+	case err != nil:
 		return err
+	case !changed:
+		return o.stoppedAfterEnd(tx, account, operationID, ev)
 	}
 	if err := t.learn(tx, e, ev); err != nil {
 		return err
 	}
 	return o.finish(tx, t, e, End{State: idempotency.Canceled, Reason: ByStop, Evidence: ev})
+}
+
+// stoppedAfterEnd compares what another effect has shown with what an operation has become.
+func (o *Outbox) stoppedAfterEnd(tx database.Tx, account, operationID string, ev Evidence) error {
+	var ended []Effect
+	if err := tx.Where("account_id = ? AND operation_id = ?", account, operationID).Limit(1).Find(&ended).Error; err != nil {
+		return fmt.Errorf("read effect: %w", err)
+	}
+	if len(ended) == 0 {
+		return nil
+	}
+	return o.compare(tx, ended[0], ev)
 }
