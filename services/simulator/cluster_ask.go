@@ -173,11 +173,11 @@ func stopRollout(tx database.Tx, in request) (Answer, error) {
 // breakOff ends a rollout that goes on.
 func breakOff(tx database.Tx, in request, r rollout, reference string) (rollout, error) {
 	r.Ending, r.Runs, r.EndsAt = stopped, "", tx.Now
-	fault, err := takeRolloutFault(tx, in.Call)
+	fault, err := takeRolloutFault(tx, in.Call, Half)
 	if err != nil {
 		return r, err
 	}
-	if fault != nil && fault.Action == Half {
+	if fault != nil {
 		r.Ending, r.Runs = partial, mixed
 	}
 	err = tx.Model(&rollout{}).Where("id = ?", r.ID).Updates(map[string]any{"ending": r.Ending, "runs": r.Runs, "ends_at": r.EndsAt}).Error

@@ -89,7 +89,7 @@ func (s *Service) begin(tx database.Tx, in request, n newRollout, token int64) (
 		ID: uuid.Must(uuid.NewV7()).String(), Account: n.Account, Environment: n.Environment, Service: n.Service, Artifact: n.Artifact, Runs: n.Artifact,
 		EffectKey: in.EffectKey, Token: token, Ending: rolledOut, StartedAt: tx.Now, EndsAt: tx.Now.Add(s.config.RolloutTime),
 	}
-	fault, err := takeRolloutFault(tx, in.Call)
+	fault, err := takeRolloutFault(tx, in.Call, ofRollouts...)
 	switch {
 	case err != nil:
 		return rollout{}, err

@@ -228,6 +228,16 @@ func TestAStop(t *testing.T) {
 			}
 			w.is("four", "partial", "mixed")
 		})
+		t.Run("leaves a fault to the rollouts that only they can suffer", func(t *testing.T) {
+			w.rollOut("five", 7, "e")
+			w.arm(`{"target":"cluster","when":"after","action":"other_digest","times":1}`)
+			if a := w.stopRollout("clean", "five", 7); a.member("state") != "stopped" {
+				t.Errorf("%v", a)
+			}
+			if diff := cmp.Diff([]int64{1, 0}, w.fired()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	})
 }
 

@@ -141,11 +141,11 @@ func takeFault(tx database.Tx, call Call, when Moment) (*Fault, error) {
 	})
 }
 
-// takeRolloutFault is takeFault for what becomes of a rollout, rather than of the call that begins it or breaks it off. When says
+// takeRolloutFault is takeFault for what becomes of a rollout, rather than of the call that begins it or breaks it off: one of actions. When says
 // nothing there.
-func takeRolloutFault(tx database.Tx, call Call) (*Fault, error) {
+func takeRolloutFault(tx database.Tx, call Call, actions ...Action) (*Fault, error) {
 	fault, err := takeFirst(tx, call.Target, func(armed *gorm.DB) *gorm.DB {
-		return armed.Where("operation IN ? AND action IN ?", []string{"", call.Kind}, ofRollouts)
+		return armed.Where("operation IN ? AND action IN ?", []string{"", call.Kind}, actions)
 	})
 	if fault == nil || err != nil {
 		return nil, err
