@@ -13,7 +13,7 @@ var refusedAfterTimeout = Scenario{
 	Injects: true,
 	run: func(s *Stage) int {
 		return s.EachAbility([]ability{byKey, byClose}, brisk, func(p *Part) int {
-			p.desk.NextSendAnswered(simulator.Before, http.StatusUnauthorized, always)
+			p.desk.NextSendAnswered(simulator.Before, http.StatusTooManyRequests, always)
 			road, replica, m := p.sendLate()
 			m.least = 2          // the first, and one that is refused
 			p.desk.AwaitFired(1) // the second send is refused, with the first on its way

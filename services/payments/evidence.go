@@ -67,15 +67,15 @@ var aboutState = map[stripe.ErrorCode]bool{
 }
 
 // atTheDoor are the statuses of what was turned away before anything was done.
-var atTheDoor = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooEarly, http.StatusTooManyRequests}
+var atTheDoor = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests}
 
 // failedSend is the evidence of a send that was not answered as asked.
 //
 //	402 card_error              the card's bank has declined, and the provider keeps that under our key: so is every copy of the send
 //	400 about the state         the object is not as the send needs it, maybe by an earlier send of ours: it is looked up
 //	400, 404 invalid_request    this send can't be made: a wrong parameter, an object that is not there
-//	401, 403, 425, 429          the provider has turned this send away at its door: a key that an operator will mend, a limit. Who else says so
-//	                            may have let it through, and have kept back the answer.
+//	401, 403, 429 invalid_request the provider has turned this send away at its door: a key that an operator will mend, a limit. Who else
+//	                            says so, 425 too, may have let it through, and have kept back the answer.
 //	all else                    nothing is known. 409: another send with our key is being worked on. idempotency_error: an earlier one was
 //	                            answered, for another body. 5xx: it may have been at work, and that this is a replay tells nothing more.
 //	                            3xx: not followed. And whatever is not in the provider's form.
@@ -91,7 +91,7 @@ func (r result) failedSend() outbox.Evidence {
 	case aboutState[r.code()]:
 	case r.refuses(http.StatusBadRequest, stripe.ErrorTypeInvalidRequest), r.refuses(http.StatusNotFound, stripe.ErrorTypeInvalidRequest):
 		ev.Finding = outbox.Refused
-	case r.no != nil && slices.Contains(atTheDoor, r.status):
+	case slices.ContainsFunc(atTheDoor, func(status int) bool { return r.refuses(status, stripe.ErrorTypeInvalidRequest) }):
 		ev.Finding = outbox.NotSent
 	}
 	return ev

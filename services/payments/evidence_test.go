@@ -94,6 +94,12 @@ func TestOnlyTheProviderIsBelieved(t *testing.T) {
 		{401, `{"error":{"type":"invalid_request_error","message":"Invalid API Key provided"}}`, "not_sent"},
 		{403, `{"error":{"type":"invalid_request_error","message":"The provided key does not have access"}}`, "not_sent"},
 		{429, `{"error":{"type":"invalid_request_error","code":"rate_limit","message":"Too many requests"}}`, "not_sent"},
+		{401, `{"error":{"type":"api_error","message":"Unauthorized"}}`, "ambiguous"},
+		{401, `{"error":{"type":"invalid_request_error","message":"Invalid API Key provided."}}`, "not_sent"},
+		{403, `{"error":{"type":"api_error","message":"Forbidden"}}`, "ambiguous"},
+		{403, `{"error":{"type":"invalid_request_error","message":"The provided key does not have the required permissions."}}`, "not_sent"},
+		{425, page, "ambiguous"},
+		{425, `{"error":{"type":"api_error","message":"Too Early"}}`, "ambiguous"},
 		{503, page, "ambiguous"},
 	} {
 		for j, v := range verbs {

@@ -20,8 +20,11 @@ type target struct {
 	actions    []Action // the faults it can have
 	basic      bool     // the token may also be the user name of basic authentication
 
-	// no is how it says that it did not deal with a request, and how a fault sounds that answers in its place.
+	// no is how it says that it did not deal with a request.
 	no func(status int, code, detail string) Answer
+
+	// fault is how a fault sounds that answers in its place.
+	fault func(f *Fault, detail string) Answer
 
 	// keepError makes it answer later requests of the effect key with an error that a fault made of its answer. nil: an error
 	// on the way, of which the target knows nothing.

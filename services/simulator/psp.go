@@ -36,6 +36,7 @@ var psp = target{
 	actions:   append(append([]Action{}, everywhere...), Duplicate, Reorder),
 	basic:     true,
 	no:        pspNo,
+	fault:     pspFault,
 	keepError: keepPSPError,
 }
 

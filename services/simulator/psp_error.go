@@ -53,6 +53,15 @@ func pspNo(status int, code, detail string) Answer {
 	return e.answer(status)
 }
 
+// pspFault is Stripe's own no before anything is done, when it is true. After that it would be a lie, which Stripe does not tell:
+// then it is in words of which nothing follows.
+func pspFault(f *Fault, detail string) Answer {
+	if f.When == After {
+		return pspError{Type: pspAPIError, Message: detail}.answer(f.Status)
+	}
+	return pspNo(f.Status, codeError, detail)
+}
+
 // pspNotFound is the answer about an object that there is not.
 func pspNotFound(object, id, param string) Answer {
 	return pspError{

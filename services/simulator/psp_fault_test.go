@@ -136,6 +136,19 @@ func TestErrorsOfThePaymentProvider(t *testing.T) {
 			must(s.confirm("k-authorize", id))(t)
 		})
 
+		t.Run("one after the effect is not in Stripe's words of a refusal", func(t *testing.T) {
+			s := openShop(t, kind)
+			id := must(s.create("k", "pm_card_visa"))(t).ID
+			for _, status := range []int{400, 401, 402, 403, 404, 425, 429, 500} {
+				s.arm(fmt.Sprintf(`{"target":"psp","operation":"confirm","when":"after","action":"status","status":%d,"times":1}`, status))
+				_, err := s.confirm("k-authorize", id)
+				checkNo(t, err, status, stripe.ErrorTypeAPI, "")
+			}
+			if made := s.ledger(); len(made) != 1 {
+				t.Errorf("%+v", made)
+			}
+		})
+
 		t.Run("a second request while the first is worked on", func(t *testing.T) {
 			s := openShop(t, kind)
 			id := must(s.create("k", "pm_card_visa"))(t).ID

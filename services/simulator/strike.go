@@ -69,7 +69,7 @@ func (f *Fault) answer(w http.ResponseWriter, r *http.Request) {
 	f.instead().write(w)
 }
 
-// instead is the fault's answer as the target would have said it.
+// instead is the fault's answer in the place of the target's.
 func (f *Fault) instead() Answer {
 	detail := http.StatusText(f.Status)
 	if detail == "" {
@@ -79,5 +79,5 @@ func (f *Fault) instead() Answer {
 	if err != nil {
 		panic(err) // it was armed for a target
 	}
-	return t.no(f.Status, codeError, detail)
+	return t.fault(f, detail)
 }
