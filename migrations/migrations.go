@@ -2,7 +2,7 @@
 // that every service carries (shared) and one for each service. The files of the trees have the same names, number for
 // number; a file that has landed is never edited.
 //
-//	{postgres,sqlite}/shared/NNNN_name.sql      operations, events, effects, reviews
+//	{postgres,sqlite}/shared/NNNN_name.sql      operations, events, effects, reviews, the installation's name
 //	{postgres,sqlite}/tickets/NNNN_name.sql     tickets, comments
 //	{postgres,sqlite}/payments/NNNN_name.sql    orders, payments, refunds
 //	{postgres,sqlite}/deployments/NNNN_name.sql environments, deployments, releases

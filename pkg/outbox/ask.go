@@ -46,15 +46,17 @@ func (t Target) howToAsk(e Effect, now time.Time) string {
 func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step {
 	switch ev.Finding {
 	case Confirmed:
-		return succeeds(e, ev)
+		return underOwnKey(e, succeeds(e, ev))
 	case Verdict:
-		return isRefused(e)
+		return underOwnKey(e, isRefused(e))
 	case Accepted:
 		return t.goesOn(e, ev, now)
 	case Different:
 		return toPerson(e)
 	case Stopped:
 		return isStopped(e)
+	case Reused:
+		return isReused(e)
 	case Closed:
 		if kind == shut {
 			return t.afterClosing(e, now)

@@ -30,12 +30,12 @@ type Attempt struct {
 }
 
 // outcome is what clients are told of a send: that its refusal is kept under the effect key is between us and the target, and what
-// is not what was asked for has no outcome yet.
+// is not what was asked for, or maybe not ours, has no outcome yet.
 func (a Attempt) outcome() string {
 	switch a.Outcome {
 	case Verdict:
 		return string(Refused)
-	case Different:
+	case Different, Reused:
 		return string(Ambiguous)
 	case Stopped:
 		return string(Refused)

@@ -6,6 +6,7 @@
 // sent again. A provider turns what it observed into [Evidence]; it never decides.
 //
 //	effect.go     the row, and the key that the target knows the effect by
+//	namespace.go  the part of the key that tells installations apart
 //	target.go     a system outside: who calls it, how often, how long; ability.go what it can do
 //	evidence.go   what a call has shown; attempt.go the call
 //	rows.go       one function for each step of the protocol's table: a compare-and-set statement
@@ -18,6 +19,7 @@
 //	turn.go       operations that wait for one another, or end one another
 //	lock.go       what a service does for a target whose effects each hold a lock
 //	person.go     what people ask for: reconcile, cancel, decide
+//	reused.go     an effect key that the target knows with another command
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first
 //	outbox.go     puts them together, starts and stops

@@ -36,6 +36,10 @@ const (
 	// Stopped: it had begun, was broken off, and what was there before is there again. Settles under any fence.
 	Stopped Finding = "stopped"
 
+	// Reused: it has answered another command under our effect key, so what it shows under that may be somebody else's. Nothing that
+	// is found by the key settles the effect any more; only a person can say what happened.
+	Reused Finding = "key_reused"
+
 	// Closed: from now on no earlier send can take effect, and none has. Only from Close.
 	Closed Finding = "closed"
 

@@ -24,7 +24,8 @@ type Deps struct {
 	// Record writes events in the transaction of what they tell; the hook of idempotency.Options.
 	Record func(tx database.Tx, events ...idempotency.Event) error
 
-	// Namespace and Service are parts of every effect key (see Key). They never change once effects were sent.
+	// Namespace and Service are parts of every effect key (see Key). They never change once effects were sent. Without a Namespace it
+	// is the one that the migrations have made for this database.
 	Namespace, Service string
 
 	// Owner is who is asked when no machine can decide.
@@ -42,7 +43,7 @@ type Outbox struct {
 	log       *slog.Logger
 	record    func(tx database.Tx, events ...idempotency.Event) error
 	owner     string
-	namespace string
+	namespace *namespace
 	service   string
 	pollEvery time.Duration
 	targets   map[string]Target
@@ -57,7 +58,7 @@ func New(deps Deps, targets ...Target) (*Outbox, error) {
 	}
 	o := &Outbox{
 		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, owner: deps.Owner, pollEvery: deps.PollEvery,
-		namespace: deps.Namespace, service: deps.Service,
+		namespace: newNamespace(deps.Namespace), service: deps.Service,
 		targets: map[string]Target{},
 	}
 	for _, t := range targets {
@@ -83,9 +84,13 @@ func (o *Outbox) insert(tx database.Tx, op idempotency.Operation, target, name s
 	if op.State != idempotency.Queued && op.State != idempotency.AwaitingApproval {
 		return fmt.Errorf("enqueue effect: it can't begin in state %q", op.State)
 	}
+	namespace, err := o.namespace.of(tx)
+	if err != nil {
+		return fmt.Errorf("enqueue effect: %w", err)
+	}
 	e := Effect{
 		AccountID: op.AccountID, ID: idempotency.NewID("eff", tx.Now), OperationID: op.ID, IdempotencyKey: op.IdempotencyKey, Type: op.Type,
-		Target: target, EffectKey: Key(o.namespace, o.service, op.AccountID, op.IdempotencyKey, name),
+		Target: target, EffectKey: Key(namespace, o.service, op.AccountID, op.IdempotencyKey, name),
 		Command: command, State: op.State, NextAt: due, Priority: catalogue.HasPriority(op.Type), CreatedAt: tx.Now, UpdatedAt: tx.Now,
 	}
 	if err := tx.AtCommit().Create(&e).Error; err != nil {

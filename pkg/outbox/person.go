@@ -15,6 +15,9 @@ var (
 
 	// ErrRunning: the effect may have happened, and its target can't close.
 	ErrRunning = errors.New("effect may have happened and can't be closed")
+
+	// ErrUndecided: the effect waits for what a person says of it, and they have said nothing of its end.
+	ErrUndecided = errors.New("effect waits for a decision")
 )
 
 // Reconcile makes the target of an operation's effect be asked now, and returns the effect as it was. A live lease is not
@@ -88,7 +91,7 @@ func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idemp
 }
 
 // Resolved records that a person has resolved a review about an operation, before a Decide that follows from it. state is what they
-// have declared the operation to be; empty: it stays what it is.
+// have declared the operation to be; empty: it stays what it is. ErrUndecided: then it would wait for nobody.
 func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.State, reference string) error {
 	var about []Effect
 	if err := tx.Where("account_id = ? AND operation_id = ?", r.AccountID, r.OperationID).Limit(1).Find(&about).Error; err != nil {
@@ -98,7 +101,10 @@ func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.Sta
 		return nil // it is about nothing of ours
 	}
 	var from idempotency.State
-	if state != "" {
+	switch e := about[0]; {
+	case state == "" && e.State == idempotency.Unknown && e.NextAt == nil && e.ReviewID == r.ID:
+		return ErrUndecided
+	case state != "":
 		from = about[0].State
 	}
 	event := o.becomes(tx, about[0], idempotency.Resolved, from, state, reference)

@@ -159,10 +159,10 @@ func decide(tx database.Tx, e Effect, state idempotency.State, reference string)
 	return change(tx, e, tx.Where("state = ? AND (lease_until IS NULL OR lease_until <= ?)", idempotency.Unknown, tx.Now), set)
 }
 
-// askNow makes an effect due, without disturbing a live lease.
+// askNow makes an effect due whose key is its own, without disturbing a live lease.
 func askNow(tx database.Tx, e Effect) (bool, error) {
 	return change(tx, e, tx.Where("state IN ? AND (lease_until IS NULL OR lease_until <= ?)",
-		[]idempotency.State{idempotency.Running, idempotency.Unknown}, tx.Now), map[string]any{"next_at": tx.Now})
+		[]idempotency.State{idempotency.Running, idempotency.Unknown}, tx.Now).Where(notReused), map[string]any{"next_at": tx.Now})
 }
 
 // asked is the condition of an effect that somebody has taken to ask about.

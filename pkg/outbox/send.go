@@ -41,6 +41,8 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 		return toPerson(e)
 	case Stopped:
 		return isStopped(e)
+	case Reused:
+		return isReused(e)
 	case Refused:
 		if e.onlyDoubt() {
 			return step{to: idempotency.Failed, reason: ByRefusal, change: func(tx database.Tx) (bool, error) { return refused(tx, e) }}

@@ -166,6 +166,8 @@ func contradiction(known Effect, ev Evidence) string {
 	positive := ev.Finding == Confirmed || ev.Finding == Accepted
 	withdrawn := known.State == idempotency.Failed || known.State == idempotency.Canceled
 	switch {
+	case ev.Finding == Reused:
+		return fmt.Sprintf("%s (%s): the target has answered another command under this effect key, so what it shows under that may be somebody else's", ev.Finding, ev.Says)
 	case len(ev.More) > 0:
 		return fmt.Sprintf("%s (%s): one effect key, and %d effects, %q and %q", ev.Finding, ev.Says, 1+len(ev.More), ev.Reference, ev.More)
 	case positive && withdrawn, (ev.Finding == Verdict || ev.Finding == Stopped) && known.State == idempotency.Succeeded:
@@ -179,9 +181,13 @@ func contradiction(known Effect, ev Evidence) string {
 // askPerson tells a person about an effect, with what is known. How often it was looked up is not part of that: somebody who keeps
 // asking would add to the review for ever.
 func (o *Outbox) askPerson(tx database.Tx, e Effect, ev Evidence) error {
+	kind, says := review.Unknown, fmt.Sprintf("%s after %d sends: %s", ev.Finding, e.Attempts, ev.Says)
+	if ev.Finding == Reused {
+		kind, says = review.Contradiction, contradiction(e, ev) // which is the question already
+	}
 	id, err := review.Open(tx, review.Review{
-		AccountID: e.AccountID, Kind: review.Unknown, OperationID: e.OperationID, Owner: o.owner,
-		Evidence: []review.Evidence{{Source: e.Target, At: tx.Now, Says: fmt.Sprintf("%s after %d sends: %s", ev.Finding, e.Attempts, ev.Says)}},
+		AccountID: e.AccountID, Kind: kind, OperationID: e.OperationID, Owner: o.owner,
+		Evidence: []review.Evidence{{Source: e.Target, At: tx.Now, Says: says}},
 	})
 	if err != nil {
 		return err

@@ -26,8 +26,10 @@ type Config struct {
 	ProviderToken     string `env:"EINMAL_PROVIDER_TOKEN" default:"demo-provider" placeholder:"TOKEN" help:"Bearer token for sends to the cluster, closes and stops."`
 	ProviderReadToken string `env:"EINMAL_PROVIDER_READ_TOKEN" default:"demo-provider-read" placeholder:"TOKEN" help:"Bearer token for look-ups at the cluster."`
 
-	// Part of every effect key: two installations that share a cluster must not take each other's rollouts for their own.
-	Namespace string `env:"EINMAL_NAMESPACE" default:"einmal" placeholder:"NAME" help:"Name of this installation in what it sends outside. Never change it once something was sent."`
+	// Part of every effect key: two installations that share a cluster must not take each other's rollouts for their own. To be set where the database's own
+	// does not do: where a copy of a database goes its own way, and where a lost database is replaced by an empty one, whose callers
+	// send again what was sent before.
+	Namespace string `env:"EINMAL_NAMESPACE" placeholder:"NAME" help:"Name of this installation in what it sends outside; empty: one that was made with its database. Never change it once something was sent."`
 
 	// Ten seconds is past where a cluster that still works answers: it begins a rollout, and does not wait for its end.
 	ProviderTimeout time.Duration `env:"EINMAL_PROVIDER_TIMEOUT" default:"10s" help:"Deadline of one call to the cluster."`

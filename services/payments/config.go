@@ -27,8 +27,10 @@ type Config struct {
 	ProviderToken     string `env:"EINMAL_PROVIDER_TOKEN" default:"demo-provider" placeholder:"TOKEN" help:"The provider's secret key, for sends."`
 	ProviderReadToken string `env:"EINMAL_PROVIDER_READ_TOKEN" default:"demo-provider-read" placeholder:"TOKEN" help:"A key that may only read, for look-ups."`
 
-	// Part of every effect key: two installations that share a provider must not take each other's payments for their own.
-	Namespace string `env:"EINMAL_NAMESPACE" default:"einmal" placeholder:"NAME" help:"Name of this installation in what it sends outside. Never change it once something was sent."`
+	// Part of every effect key: two installations that share a provider must not take each other's payments for their own. To be set where the database's own
+	// does not do: where a copy of a database goes its own way, and where a lost database is replaced by an empty one, whose callers
+	// send again what was sent before.
+	Namespace string `env:"EINMAL_NAMESPACE" placeholder:"NAME" help:"Name of this installation in what it sends outside; empty: one that was made with its database. Never change it once something was sent."`
 
 	// Ten seconds is past where a provider that still works answers, also a card's bank behind it.
 	ProviderTimeout time.Duration `env:"EINMAL_PROVIDER_TIMEOUT" default:"10s" help:"Deadline of what one attempt asks of the provider."`

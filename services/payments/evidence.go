@@ -73,12 +73,12 @@ var atTheDoor = []int{http.StatusUnauthorized, http.StatusForbidden, http.Status
 //
 //	402 card_error              the card's bank has declined, and the provider keeps that under our key: so is every copy of the send
 //	400 about the state         the object is not as the send needs it, maybe by an earlier send of ours: it is looked up
+//	400 idempotency_error       the provider has answered another request under our key
 //	400, 404 invalid_request    this send can't be made: a wrong parameter, an object that is not there
 //	401, 403, 429 invalid_request the provider has turned this send away at its door: a key that an operator will mend, a limit. Who else
 //	                            says so, 425 too, may have let it through, and have kept back the answer.
-//	all else                    nothing is known. 409: another send with our key is being worked on. idempotency_error: an earlier one was
-//	                            answered, for another body. 5xx: it may have been at work, and that this is a replay tells nothing more.
-//	                            3xx: not followed. And whatever is not in the provider's form.
+//	all else                    nothing is known. 409: another send with our key is being worked on. 5xx: it may have been at work, and that
+//	                            this is a replay tells nothing more. 3xx: not followed. And whatever is not in the provider's form.
 func (r result) failedSend() outbox.Evidence {
 	ev := outbox.Evidence{Finding: outbox.Ambiguous, Says: r.says(), RetryAfter: r.retryAfter}
 	switch {
@@ -88,6 +88,8 @@ func (r result) failedSend() outbox.Evidence {
 		return outbox.FailedAsk(r.err)
 	case r.refuses(http.StatusPaymentRequired, stripe.ErrorTypeCard):
 		ev.Finding = outbox.Verdict
+	case r.refuses(http.StatusBadRequest, stripe.ErrorTypeIdempotency):
+		ev.Finding = outbox.Reused
 	case aboutState[r.code()]:
 	case r.refuses(http.StatusBadRequest, stripe.ErrorTypeInvalidRequest), r.refuses(http.StatusNotFound, stripe.ErrorTypeInvalidRequest):
 		ev.Finding = outbox.Refused

@@ -29,8 +29,7 @@ type authorizeCommand struct {
 // and whoever closes under a newer fence knows which.
 type authorizer struct {
 	psp
-	db        *database.DB
-	namespace string
+	db *database.DB
 }
 
 // Send authorises the payment.
@@ -139,9 +138,9 @@ func (c authorizeCommand) asks(i *stripe.PaymentIntent) bool {
 	return i.Amount == c.AmountMinor && strings.EqualFold(string(i.Currency), c.Currency)
 }
 
-// key is the key of a call that belongs to an effect and is not the effect.
+// key is the key of a call that belongs to an effect and is not the effect. The effect's own stands for the installation, too.
 func (a authorizer) key(e outbox.Effect, name string) string {
-	return outbox.Key(a.namespace, Name, e.AccountID, e.IdempotencyKey, name)
+	return outbox.Key(e.EffectKey, Name, e.AccountID, e.IdempotencyKey, name)
 }
 
 // confirmed is what the answer to a confirm shows.

@@ -25,8 +25,10 @@ type Config struct {
 	ProviderToken     string `env:"EINMAL_PROVIDER_TOKEN" default:"demo-provider" placeholder:"TOKEN" help:"Bearer token for sends to the desk."`
 	ProviderReadToken string `env:"EINMAL_PROVIDER_READ_TOKEN" default:"demo-provider-read" placeholder:"TOKEN" help:"Bearer token for look-ups at the desk."`
 
-	// Part of every effect key: two installations that share a desk must not take each other's tickets for their own.
-	Namespace string `env:"EINMAL_NAMESPACE" default:"einmal" placeholder:"NAME" help:"Name of this installation in what it sends outside. Never change it once something was sent."`
+	// Part of every effect key: two installations that share a desk must not take each other's tickets for their own. To be set where the database's own
+	// does not do: where a copy of a database goes its own way, and where a lost database is replaced by an empty one, whose callers
+	// send again what was sent before.
+	Namespace string `env:"EINMAL_NAMESPACE" placeholder:"NAME" help:"Name of this installation in what it sends outside; empty: one that was made with its database. Never change it once something was sent."`
 
 	// What the desk can do decides how an unknown outcome is cleared. Declaring more than it keeps breaks the promise.
 	DeskAbility string `env:"EINMAL_DESK_ABILITY" default:"key" enum:"key,close,lookup,none" help:"key: remembers effect keys and can be looked up; close: refuses sends below a floor; lookup: can be looked up; none."`

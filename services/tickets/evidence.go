@@ -43,14 +43,14 @@ var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
 //	201 with a reference    it happened
 //	422 refused             the desk's final no, which it keeps under the key
 //	400, 413, 422 invalid   so is this of a request that it can't read, and keeps nothing of
+//	422 key_reused          the desk has opened another ticket under our key
 //	409 closed              the send came below the floor; it had no effect, a later one may have
 //	401, 403 unauthorized   the desk has turned this send away at its door: a token that an operator will mend. Who else says so, 425 too,
 //	                        may have let it through, and have kept back the answer
 //	429 with a code         so it has for the moment: a limit
 //	all else                nothing is known. 404, 405, 410: a wrong URL, or a proxy, says nothing about the desk. 408, 5xx: it may have been
 //	                        at work. 3xx: not followed, and given after the work by some. 409: another send of the key is in progress.
-//	                        422 key_reused: an earlier send was answered. 2xx without a reference, or about another effect key: the desk, or not
-//	                        even that.
+//	                        2xx without a reference, or about another effect key: the desk, or not even that.
 func (r reply) afterSend(effectKey string) outbox.Evidence {
 	var answer struct {
 		deskTicket
@@ -74,6 +74,8 @@ func (r reply) afterSend(effectKey string) outbox.Evidence {
 			ev.Finding = outbox.Verdict
 		case answer.Code == "invalid":
 			ev.Finding = outbox.Refused
+		case answer.Code == "key_reused" && r.status == http.StatusUnprocessableEntity:
+			ev.Finding = outbox.Reused
 		}
 	case http.StatusConflict:
 		if answer.Code == "closed" {

@@ -62,7 +62,10 @@ func TestWhatAnAnswerToASendShows(t *testing.T) {
 
 		{422, code("refused"), outbox.Verdict},
 		{422, code("invalid"), outbox.Refused},
-		{422, code("key_reused"), outbox.Ambiguous},
+		{422, code("key_reused"), outbox.Reused},
+		{400, code("key_reused"), outbox.Ambiguous},
+		{409, code("key_reused"), outbox.Ambiguous},
+		{422, code("key_reused") + "x", outbox.Ambiguous},
 		{422, code("error"), outbox.Ambiguous},
 		{422, portal, outbox.Ambiguous},
 		{422, code("refused") + "x", outbox.Ambiguous},

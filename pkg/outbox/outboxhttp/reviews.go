@@ -135,7 +135,10 @@ func (h Handlers) resolve(c echo.Context) error {
 			return idempotency.Answer{}, err
 		}
 		about = r.OperationID
-		if err := h.Outbox.Resolved(tx, r, command.state(), command.Reference); err != nil {
+		switch err := h.Outbox.Resolved(tx, r, command.state(), command.Reference); {
+		case errors.Is(err, outbox.ErrUndecided):
+			return idempotency.Answer{}, undecided()
+		case err != nil:
 			return idempotency.Answer{}, err
 		}
 		if err := h.decide(tx, own, r, command); err != nil {
@@ -156,6 +159,11 @@ func (h Handlers) resolve(c echo.Context) error {
 	return idemhttp.Write(c, result)
 }
 
+// undecided is the answer to a resolution after which the operation would have no end.
+func undecided() *problem.Problem {
+	return problem.Invalid(problem.Violation{Pointer: "/state", Detail: "must say how the operation ended: succeeded, failed or canceled"})
+}
+
 // state is what the operation is declared to be; empty: nothing is said of it.
 func (r *resolution) state() idempotency.State {
 	if r.State == nil {
@@ -171,7 +179,7 @@ const notClosedWait = 2
 func (h Handlers) decide(tx database.Tx, own idempotency.Operation, r review.Review, command *resolution) error {
 	if command.State == nil {
 		if r.Kind == review.Unknown {
-			return problem.Invalid(problem.Violation{Pointer: "/state", Detail: "must say how the operation ended: succeeded, failed or canceled"})
+			return undecided()
 		}
 		return nil
 	}
