@@ -17,7 +17,10 @@ func (o *Outbox) ask(ctx context.Context, t Target, e Effect) error {
 		return err
 	}
 	taken.Token = token
-	evidence := Evidence{Finding: NotFound, Says: "this target can't be asked"}
+	evidence := Evidence{Finding: Ambiguous, Says: "this target can't be asked"}
+	if e.State == idempotency.Running {
+		evidence.Says = "whoever was sending has not said what came of it, their process may have died; " + evidence.Says
+	}
 	switch kind {
 	case shut:
 		evidence = o.call(ctx, t, *taken, t.Provider.Close)
@@ -44,7 +47,11 @@ func (t Target) howToAsk(e Effect, now time.Time) string {
 
 // afterAsk chooses what follows from what asking has shown.
 func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step {
-	switch ev.Finding {
+	finding := ev.Finding
+	if kind == "" {
+		finding = NotFound // from nobody: what follows is the same
+	}
+	switch finding {
 	case Confirmed:
 		return underOwnKey(e, succeeds(e, ev))
 	case Verdict:
@@ -70,7 +77,9 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 			return step{to: idempotency.Queued, next: next, change: func(tx database.Tx) (bool, error) { return requeue(tx, e, next) }}
 		case t.mustClose(e, now): // since it was looked up: a cancel, or the end of the key window
 		case e.Asks >= t.MaxAsks || !t.Ability.canAsk():
-			return toPerson(e)
+			s := toPerson(e)
+			s.ask = kind != "" || e.ReviewID == "" // that nobody was asked is no news
+			return s
 		}
 	}
 	// Nothing was learned. When that goes on, a person is told, and the target is asked all the same: it may only be down.

@@ -129,8 +129,22 @@ func TestAsking(t *testing.T) {
 			e = s.ask(e)
 			var attempts int64
 			s.ok(s.db.Read(t.Context()).Table("attempts").Where("kind <> 'send' AND account_id = ?", s.account).Count(&attempts).Error)
-			if e.State != idempotency.Unknown || e.ReviewID == "" || attempts != 0 {
+			if e.State != idempotency.Unknown || e.ReviewID == "" || attempts != 0 || e.Asks != 0 {
 				t.Errorf("%d attempts, %+v", attempts, e)
+			}
+		})
+		t.Run("tells a person nothing of looks that nobody made, however often it is wanted", func(t *testing.T) {
+			s := set(t, unable)
+			e := s.take(s.accept("k"))
+			s.clock.advance(time.Minute)
+			for range 3 {
+				e = s.ask(e)
+				s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Reconcile(tx, s.account, e.OperationID); return err }))
+				s.clock.advance(time.Minute)
+			}
+			want := "ambiguous after 1 send: whoever was sending has not said what came of it, their process may have died; this target can't be asked"
+			if all := s.reviews(review.Unknown); len(all) != 1 || len(all[0].Evidence) != 1 || all[0].Evidence[0].Says != want || len(s.desk.calls) > 0 {
+				t.Errorf("%v %+v", s.desk.calls, all)
 			}
 		})
 		t.Run("tells a person once of a target that gives no answer, goes on, and takes it back", func(t *testing.T) {

@@ -57,7 +57,7 @@ func ExampleOutbox_unknown() {
 
 	// Output:
 	// unknown after 1 send
-	// ambiguous after 1 sends: no answer
+	// ambiguous after 1 send: no answer
 	// succeeded
 }
 

@@ -92,10 +92,13 @@ func takeToAsk(tx database.Tx, e Effect, t Target, by string) (bool, error) {
 	where := tx.Where("state = ? AND state IN ? AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?)",
 		e.State, []idempotency.State{idempotency.Running, idempotency.Unknown}, tx.Now, tx.Now)
 	lease := tx.Now.Add(t.Lease)
-	return change(tx, e, where, map[string]any{
+	set := map[string]any{
 		"state": e.whileAsked(), "fence": gorm.Expr("fence + 1"), "leased_by": by, "lease_until": lease, "send_by": nil, "next_at": lease,
-		"asks": gorm.Expr("asks + 1"),
-	})
+	}
+	if t.howToAsk(e, tx.Now) != "" {
+		set["asks"] = gorm.Expr("asks + 1")
+	}
+	return change(tx, e, where, set)
 }
 
 // closed ends, or re-queues, an effect of which it is certain that nothing happened and that no earlier send can arrive. Asked to

@@ -181,7 +181,7 @@ func contradiction(known Effect, ev Evidence) string {
 // askPerson tells a person about an effect, with what is known. How often it was looked up is not part of that: somebody who keeps
 // asking would add to the review for ever.
 func (o *Outbox) askPerson(tx database.Tx, e Effect, ev Evidence) error {
-	kind, says := review.Unknown, fmt.Sprintf("%s after %d sends: %s", ev.Finding, e.Attempts, ev.Says)
+	kind, says := review.Unknown, fmt.Sprintf("%s after %s: %s", ev.Finding, counted(e.Attempts, "send"), ev.Says)
 	if ev.Finding == Reused {
 		kind, says = review.Contradiction, contradiction(e, ev) // which is the question already
 	}
@@ -197,6 +197,14 @@ func (o *Outbox) askPerson(tx database.Tx, e Effect, ev Evidence) error {
 		return fmt.Errorf("note review: %w", err)
 	}
 	return nil
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 // note records a step that did not end the effect, if it has changed anything that others see.
