@@ -66,24 +66,29 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 		return isReused(e)
 	case Closed:
 		if kind == shut {
-			return t.afterClosing(e, now)
+			return t.afterClosing(e, ev.pause(), now)
 		}
 	case NotFound:
 		unknown := e.whileAsked() == idempotency.Unknown
 		switch {
 		case kind == shut: // not conclusive, so it is none of the answers of a close
 		case unknown && t.Ability.Key && t.maySend(e, now):
-			next := resendAt(e, now)
+			next := notBefore(resendAt(e, now), now.Add(ev.pause()))
 			return step{to: idempotency.Queued, next: next, change: func(tx database.Tx) (bool, error) { return requeue(tx, e, next) }}
 		case t.mustClose(e, now): // since it was looked up: a cancel, or the end of the key window
-		case e.Asks >= t.MaxAsks || !t.Ability.canAsk():
+		case !t.Ability.canAsk():
 			s := toPerson(e)
-			s.ask = kind != "" || e.ReviewID == "" // that nobody was asked is no news
+			s.ask = e.ReviewID == "" // that nobody was asked is no news
 			return s
+		case e.Asks >= t.MaxAsks && !unknown: // what it had accepted it does not know any more
+			return toPerson(e)
 		}
 	}
-	// Nothing was learned. When that goes on, a person is told, and the target is asked all the same: it may only be down.
+	// Nothing was learned. When that goes on, a person is told, and the target is asked all the same: it may only be down, or late.
 	next := now.Add(max(t.AskEvery, backoff(e.Asks, ev.RetryAfter)))
+	if finding == NotFound && e.Asks >= t.MaxAsks && !t.mustClose(e, now) {
+		next = notBefore(next, now.Add(whileAPersonIsAsked))
+	}
 	return step{
 		to: e.State, next: next, ask: e.Asks >= t.MaxAsks && e.ReviewID == "",
 		change: func(tx database.Tx) (bool, error) { return askLater(tx, e, next) },
@@ -92,13 +97,13 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 
 // afterClosing follows a close that came before any effect: it is certain that none has happened and that no earlier send can
 // arrive.
-func (t Target) afterClosing(e Effect, now time.Time) step {
+func (t Target) afterClosing(e Effect, pause time.Duration, now time.Time) step {
 	s := step{to: idempotency.Failed, reason: ByClosing}
 	switch {
 	case e.CancelAskedAt != nil:
 		s.to = idempotency.Canceled
 	case t.Ability.Floor && e.Attempts < t.MaxAttempts:
-		s = step{to: idempotency.Queued, next: resendAt(e, now)}
+		s = step{to: idempotency.Queued, next: notBefore(resendAt(e, now), now.Add(pause))}
 	}
 	s.change = func(tx database.Tx) (bool, error) { return closed(tx, e, s.to, s.next) }
 	return s

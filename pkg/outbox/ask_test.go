@@ -42,10 +42,11 @@ func TestWhatFollowsFromAsking(t *testing.T) {
 		{"not found, with keys and no look-up", keyedOnly, unknown, "", NotFound, "queued now"},
 		{"not found after a second send, with keys", keyed, with(unknown, func(e *Effect) { e.Attempts = 2 }), lookUp, NotFound, "queued later"},
 		{"not found after the last send", keyed, lastSend, lookUp, NotFound, "unknown later"},
-		{"not found at the last look after the last send", keyed, lastOfAll, lookUp, NotFound, "unknown for a person"},
+		{"not found at the last look after the last send", keyed, lastOfAll, lookUp, NotFound, "unknown later for a person"},
 		{"keys without look-up after the last send", keyedOnly, lastSend, "", NotFound, "unknown for a person"},
 		{"not found by look-up", lookedUp, unknown, lookUp, NotFound, "unknown later"},
-		{"not found by the last look-up", lookedUp, lastAsk, lookUp, NotFound, "unknown for a person"},
+		{"not found by the last look-up", lookedUp, lastAsk, lookUp, NotFound, "unknown later for a person"},
+		{"not found after a person was told", lookedUp, told, lookUp, NotFound, "unknown later"},
 		{"a target that can't be asked", unable, unknown, "", NotFound, "unknown for a person"},
 		{"not found, and a cancel came since: to be closed", keyedShut, with(canceling, func(e *Effect) { e.Asks = 2 }), lookUp, NotFound, "unknown later for a person"},
 		{"not found by a close, which is no answer of one", floored, unknown, shut, NotFound, "unknown later"},
@@ -164,6 +165,78 @@ func TestAsking(t *testing.T) {
 			e = s.ask(e)
 			if questions := s.reviews(review.Unknown); e.State != idempotency.Succeeded || questions[0].State != review.StateResolved {
 				t.Errorf("%+v, %+v", questions, e)
+			}
+		})
+		t.Run("goes on slowly while a person is asked, and takes it back", func(t *testing.T) {
+			s := set(t, lookedUp)
+			s.desk.onSend = always(Ambiguous)
+			e := s.send(s.accept("k"))
+			for range s.target.MaxAsks + 3 {
+				s.clock.advance(time.Hour)
+				e = s.ask(e)
+			}
+			all := s.reviews(review.Unknown)
+			if len(all) != 1 || len(all[0].Evidence) != 1 || e.ReviewID != all[0].ID || !e.NextAt.Equal(s.db.Now().Add(whileAPersonIsAsked)) {
+				t.Fatalf("%+v, %+v", all, e)
+			}
+			s.desk.onLookup = always(Confirmed)
+			s.clock.advance(whileAPersonIsAsked)
+			if e = s.ask(e); e.State != idempotency.Succeeded || s.reviews(review.Unknown)[0].State != review.StateResolved || s.desk.called(send) != 1 {
+				t.Errorf("%+v, %+v", s.reviews(review.Unknown), e)
+			}
+		})
+		for _, finding := range []Finding{NotFound, Ambiguous} {
+			t.Run(fmt.Sprintf("is not cut short by who keeps asking for it, while it is %s", finding), func(t *testing.T) {
+				s := set(t, lookedUp)
+				s.desk.onSend, s.desk.onLookup = always(Ambiguous), always(finding)
+				e := s.send(s.accept("k"))
+				for range 20 {
+					s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Reconcile(tx, s.account, e.OperationID); return err }))
+					e = s.ask(e)
+				}
+				if e.ReviewID != "" || e.NextAt == nil || s.desk.called(lookUp) != 20 {
+					t.Errorf("after %d look-ups: %+v", s.desk.called(lookUp), e)
+				}
+			})
+		}
+		t.Run("closes soon what is to be canceled, however long it has been looked up", func(t *testing.T) {
+			s := set(t, keyedShut)
+			s.desk.onSend, s.desk.onLookup = always(Ambiguous), always(Ambiguous)
+			e := s.send(s.accept("k"))
+			for range s.target.MaxAsks + 1 {
+				s.clock.advance(time.Minute)
+				e = s.ask(e)
+			}
+			s.desk.onLookup = func(Effect) Evidence { // a cancel comes while it is looked up
+				s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Cancel(tx, s.account, e.OperationID); return err }))
+				return Evidence{Finding: NotFound}
+			}
+			s.clock.advance(time.Minute)
+			if e = s.ask(e); e.NextAt.Sub(s.db.Now()) > longestWait {
+				t.Errorf("%+v", e)
+			}
+		})
+		t.Run("leaves the target the peace that it has asked for, whoever wants to know", func(t *testing.T) {
+			busy := Evidence{Finding: Ambiguous, Says: "answered 503", RetryAfter: 10 * time.Minute}
+			s := set(t, lookedUp)
+			s.desk.onSend = func(Effect) Evidence { return busy }
+			e := s.send(s.accept("k"))
+			s.clock.advance(s.target.AskEvery)
+			s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Reconcile(tx, s.account, e.OperationID); return err }))
+			if e = s.ask(e); s.desk.called(lookUp) != 0 {
+				t.Fatalf("%+v", e)
+			}
+			s.clock.advance(busy.RetryAfter)
+			s.desk.onLookup = func(Effect) Evidence { return busy }
+			e = s.ask(e)
+			s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Reconcile(tx, s.account, e.OperationID); return err }))
+			s.clock.advance(busy.RetryAfter - time.Minute)
+			if e = s.ask(e); s.desk.called(lookUp) != 1 {
+				t.Errorf("%+v", e)
+			}
+			s.clock.advance(time.Minute)
+			if s.ask(e); s.desk.called(lookUp) != 2 {
+				t.Errorf("%+v", s.now(e))
 			}
 		})
 		t.Run("waits longer and longer, as long as it learns nothing", func(t *testing.T) {

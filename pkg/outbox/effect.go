@@ -28,6 +28,7 @@ type Effect struct {
 	LeasedBy      string // who has taken it, under a name of its own for each take; empty: nobody
 	LeaseUntil    *time.Time
 	SendBy        *time.Time // no byte leaves after this
+	QuietUntil    *time.Time // no call before that, which the target has asked for
 	NextAt        *time.Time // when it is due; nil: not by itself (approval, review, final)
 	Attempts      int        // sends
 	Asks          int        // since the last send

@@ -164,6 +164,9 @@ func (m *protocol) pickUp(w world, i int, add func(string, func(*world))) {
 	if w.row.state != isRunning && w.row.state != isUnknown {
 		return
 	}
+	if w.row.review && int(w.row.asks) > m.target.MaxAsks {
+		return // looks go on while a person is asked; one stands for all
+	}
 	kind := askKinds[m.target.howToAsk(m.rows.effect(w.row), m.rows.tx.Now)]
 	take := func(tx database.Tx, e Effect) (bool, error) {
 		return takeToAsk(tx, e, m.target, leaseName(w.row.fence+1))

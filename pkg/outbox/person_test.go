@@ -55,12 +55,12 @@ func (s *stage) decide(e Effect, state idempotency.State, reference string) erro
 	return s.inTx(func(tx database.Tx) error { return s.box.Decide(tx, e.AccountID, e.OperationID, state, reference) })
 }
 
-// settleDown lets workers do what is due until nothing is.
+// settleDown lets workers do what is due until nothing is, or a person is asked.
 func (s *stage) settleDown(e Effect) Effect {
 	s.t.Helper()
 	for range 20 {
 		e = s.now(e)
-		if e.NextAt == nil {
+		if e.NextAt == nil || e.ReviewID != "" {
 			return e
 		}
 		s.clock.advance(time.Minute)

@@ -87,7 +87,8 @@ func turn(tx database.Tx, e Effect) (bool, error) {
 }
 
 // takeToAsk raises the fence before anybody asks, so that what is learned settles only if nobody has sent or asked meanwhile.
-// What was accepted stays running.
+// What was accepted stays running. A look that follows another sooner than any does by itself is not counted: somebody keeps asking,
+// and an index that lags, or a request on its way, has had no time.
 func takeToAsk(tx database.Tx, e Effect, t Target, by string) (bool, error) {
 	where := tx.Where("state = ? AND state IN ? AND next_at <= ? AND (lease_until IS NULL OR lease_until <= ?)",
 		e.State, []idempotency.State{idempotency.Running, idempotency.Unknown}, tx.Now, tx.Now)
@@ -96,7 +97,8 @@ func takeToAsk(tx database.Tx, e Effect, t Target, by string) (bool, error) {
 		"state": e.whileAsked(), "fence": gorm.Expr("fence + 1"), "leased_by": by, "lease_until": lease, "send_by": nil, "next_at": lease,
 	}
 	if t.howToAsk(e, tx.Now) != "" {
-		set["asks"] = gorm.Expr("asks + 1")
+		set["asks"] = gorm.Expr(`asks + CASE WHEN EXISTS (SELECT 1 FROM attempts a WHERE a.account_id = effects.account_id
+			AND a.operation_id = effects.operation_id AND a.kind <> ? AND a.ended_at > ?) THEN 0 ELSE 1 END`, send, tx.Now.Add(-t.AskEvery))
 	}
 	return change(tx, e, where, set)
 }
@@ -162,10 +164,19 @@ func decide(tx database.Tx, e Effect, state idempotency.State, reference string)
 	return change(tx, e, tx.Where("state = ? AND (lease_until IS NULL OR lease_until <= ?)", idempotency.Unknown, tx.Now), set)
 }
 
-// askNow makes an effect due whose key is its own, without disturbing a live lease.
+// askNow makes an effect due whose key is its own, without disturbing a live lease: at once, or when the target has had the peace that it
+// asked for.
 func askNow(tx database.Tx, e Effect) (bool, error) {
 	return change(tx, e, tx.Where("state IN ? AND (lease_until IS NULL OR lease_until <= ?)",
-		[]idempotency.State{idempotency.Running, idempotency.Unknown}, tx.Now).Where(notReused), map[string]any{"next_at": tx.Now})
+		[]idempotency.State{idempotency.Running, idempotency.Unknown}, tx.Now).Where(notReused), map[string]any{
+		"next_at": gorm.Expr("CASE WHEN quiet_until > ? THEN quiet_until ELSE ? END", tx.Now, tx.Now),
+	})
+}
+
+// leftAlone notes until when the target of an open effect wants no call about it.
+func leftAlone(tx database.Tx, e Effect, until time.Time) error {
+	_, err := update(tx, the(e, tx.DB), map[string]any{"quiet_until": until})
+	return err
 }
 
 // asked is the condition of an effect that somebody has taken to ask about.

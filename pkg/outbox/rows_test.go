@@ -150,6 +150,21 @@ func TestTable(t *testing.T) {
 			"ask now", askNow,
 			false, func(r row) bool { return (r.state == isRunning || r.state == isUnknown) && free(r) }, func(r *row) { r.due = true },
 		},
+		{
+			"ask now, beside a send that has shown the key to be another's", func(tx database.Tx, e Effect) (bool, error) {
+				defer tx.Exec("DELETE FROM attempts")
+				ended := Attempt{AccountID: e.AccountID, ID: "try_reused", OperationID: e.OperationID, EffectID: e.ID, Kind: send, StartedAt: tx.Now, Outcome: Reused}
+				if err := tx.Create(&ended).Error; err != nil {
+					return false, err
+				}
+				return askNow(tx, e)
+			},
+			false, func(row) bool { return false }, nil,
+		},
+		{
+			"the key is another's", reused, true, open,
+			func(r *row) { r.state, r.due, r.lease = isUnknown, false, never; r.fence++ },
+		},
 	} {
 		t.Run(line.name, func(t *testing.T) {
 			m := newProtocol(t, known, keyed, allRules, fair)

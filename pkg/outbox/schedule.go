@@ -32,6 +32,21 @@ func (t Target) followAfter(e Effect, now time.Time) time.Duration {
 	return max(t.FollowEvery, min(now.Sub(*e.AcceptedAt)/followed, longestWait)).Truncate(time.Microsecond)
 }
 
+// whileAPersonIsAsked is the pause between looks that have found nothing for long. A person has a working day to decide, and an index that
+// lags, or a request that was long on its way, may still show before that; more often would be load for nothing.
+const whileAPersonIsAsked = 5 * time.Minute
+
+// pause is what the target asked for, within reason.
+func (ev Evidence) pause() time.Duration { return max(0, min(ev.RetryAfter, longestAsked)) }
+
+// notBefore is at, or earliest if that is later.
+func notBefore(at, earliest time.Time) time.Time {
+	if at.Before(earliest) {
+		return earliest
+	}
+	return at
+}
+
 // backoff is how long to wait after the n-th try: doubling, half of it at random (Brooker, "Exponential Backoff and Jitter":
 // equal jitter), so that effects that failed together do not come back together. What the target asked for comes on top.
 func backoff(n int, asked time.Duration) time.Duration {
@@ -39,7 +54,7 @@ func backoff(n int, asked time.Duration) time.Duration {
 	if n <= 8 { // 200 ms doubled seven times is 25.6 s
 		limit = min(limit, firstWait<<max(n-1, 0))
 	}
-	return (max(0, min(asked, longestAsked)) + limit/2 + rand.N(limit/2)).Truncate(time.Microsecond) // what databases keep
+	return (Evidence{RetryAfter: asked}.pause() + limit/2 + rand.N(limit/2)).Truncate(time.Microsecond) // what databases keep
 }
 
 // resendAt is when an effect may be sent again of which asking has found nothing: the first time at once, since one answer is lost now

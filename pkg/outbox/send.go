@@ -60,7 +60,7 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 		if !t.Ability.canAsk() && !t.Ability.Key {
 			return toPerson(e)
 		}
-		next := now.Add(t.AskEvery)
+		next := now.Add(max(t.AskEvery, ev.pause()))
 		return step{to: idempotency.Unknown, next: next, change: func(tx database.Tx) (bool, error) { return ambiguous(tx, e, next) }}
 	}
 }

@@ -118,6 +118,11 @@ func (o *Outbox) follow(tx database.Tx, t Target, taken, known Effect, ev Eviden
 	if s.to.Final() {
 		return o.finish(tx, t, known, End{State: s.to, Reason: s.reason, Evidence: ev})
 	}
+	if pause := ev.pause(); pause > 0 {
+		if err := leftAlone(tx, known, tx.Now.Add(pause)); err != nil {
+			return err
+		}
+	}
 	if s.ask {
 		if err := o.askPerson(tx, known, ev); err != nil {
 			return err
