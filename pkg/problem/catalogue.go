@@ -98,7 +98,7 @@ var entries = []Entry{
 	},
 	{
 		OperationNotFound, 404, "No such operation", EffectNone, RetrySameKey, NextRetrySameKey, 0,
-		"No operation of your account has this key or id. If you asked by key: it was never used, and sending your command with it is safe.",
+		"No operation of your account has this key: it was never used, and sending your command with it is safe.",
 	},
 	{
 		OperationFinal, 409, "Operation already final", EffectNone, RetryNever, NextStop, 0,

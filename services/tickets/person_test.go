@@ -123,8 +123,8 @@ func TestCancel(t *testing.T) {
 					return client.Send(t, "POST", "/v1/operations/"+id+"/reconcile", "{}", key("%s", k))
 				},
 			} {
-				expect(t, what, write(s.agent(), "op_1", what), 404, problem.OperationNotFound)
-				expect(t, what, write(s.globex(), id, what), 404, problem.OperationNotFound)
+				expect(t, what, write(s.agent(), "op_1", what), 404, problem.NotFound)
+				expect(t, what, write(s.globex(), id, what), 404, problem.NotFound)
 				if no := write(s.agent(), id, what); no.Outcome() != "refused" { // so the key was free
 					expect(t, what, no, 409, problem.OperationFinal)
 				}

@@ -134,7 +134,8 @@ type Operations struct {
 
 // Get answers GET /v1/operations/:id.
 func (o Operations) Get(c echo.Context) error {
-	return o.one(c)(o.Executor.ByID(c.Request().Context(), o.Caller(c).Account, c.Param("id")))
+	op, err := o.Executor.ByID(c.Request().Context(), o.Caller(c).Account, c.Param("id"))
+	return o.one(c, op, err, problem.New(problem.NotFound, "This account has no operation with this id."))
 }
 
 // List answers GET /v1/operations: with an Idempotency-Key, the operation that it names (404 operation-not-found: no attempt
@@ -149,7 +150,8 @@ func (o Operations) List(c echo.Context) error {
 		if err := ReadQuery(c).Err(); err != nil { // there is one operation: nothing to page through
 			return err
 		}
-		return o.one(c)(o.Executor.ByKey(ctx, account, key))
+		op, err := o.Executor.ByKey(ctx, account, key)
+		return o.one(c, op, err, problem.New(problem.OperationNotFound, "No operation of this account has this key: it was never seen here, and is safe to send with."))
 	}
 	query := ReadQuery(c)
 	page := query.Page()
@@ -162,19 +164,18 @@ func (o Operations) List(c echo.Context) error {
 	return WritePage(c, page, fetch, func(op idempotency.Operation) (string, any) { return op.ID, newOperation(op) })
 }
 
-func (o Operations) one(c echo.Context) func(idempotency.Operation, error) error {
-	return func(op idempotency.Operation, err error) error {
-		if errors.Is(err, idempotency.ErrNotFound) {
-			return problem.New(problem.OperationNotFound, "No operation of this account has this id or key. A key that was never seen here is safe to send with.")
-		}
-		if err != nil {
-			return err
-		}
-		if op, err = o.Waiter.WaitFor(c, op); err != nil {
-			return err
-		}
-		return writeJSON(c, http.StatusOK, newOperation(op))
+// one answers with an operation that was read, or with the problem that says that there is none.
+func (o Operations) one(c echo.Context, op idempotency.Operation, err error, none *problem.Problem) error {
+	if errors.Is(err, idempotency.ErrNotFound) {
+		return none
 	}
+	if err != nil {
+		return err
+	}
+	if op, err = o.Waiter.WaitFor(c, op); err != nil {
+		return err
+	}
+	return writeJSON(c, http.StatusOK, newOperation(op))
 }
 
 // WriteResource answers a read.

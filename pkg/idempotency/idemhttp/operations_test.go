@@ -140,12 +140,12 @@ func TestAnOperationThatIsNotThere(t *testing.T) {
 			if p.Effect != problem.EffectNone || p.Retry != problem.RetrySameKey || p.NextAction != problem.NextRetrySameKey {
 				t.Errorf("advice: %+v", p)
 			}
-			expect(t, "id", s.get(t, "/v1/operations/op_1"), 404, problem.OperationNotFound)
+			expect(t, "id", s.get(t, "/v1/operations/op_1"), 404, problem.NotFound)
 		})
 
 		t.Run("is another account's", func(t *testing.T) {
 			mine, theirs := globex.Send(t, "GET", "/v1/operations/op_1", ""), globex.Send(t, "GET", "/v1/operations/"+id, "")
-			expect(t, "id", theirs, 404, problem.OperationNotFound)
+			expect(t, "id", theirs, 404, problem.NotFound)
 			a, b := mine.Problem(t), theirs.Problem(t)
 			a.Instance, b.Instance = "", ""
 			if diff := cmp.Diff(a, b); diff != "" {
@@ -159,7 +159,7 @@ func TestAnOperationThatIsNotThere(t *testing.T) {
 
 		t.Run("has an id that nothing can have", func(t *testing.T) {
 			for _, id := range []string{"%2e%2e", "a%2Fb", "'", "%25", "%20", "%C3%A9", "%7F"} {
-				expect(t, id, s.get(t, "/v1/operations/"+id), 404, problem.OperationNotFound)
+				expect(t, id, s.get(t, "/v1/operations/"+id), 404, problem.NotFound)
 			}
 			for _, id := range []string{"%00", "op_%00", "%FF", "%C0%80", "op_%ED%A0%80"} { // no text, as the database has it
 				expect(t, id, s.get(t, "/v1/operations/"+id), 404, problem.RouteNotFound)

@@ -77,6 +77,17 @@ func RefusalFinal(op idempotency.Operation, p *problem.Problem) *idempotency.Ref
 	return &idempotency.Refusal{Answer: refusal(about(op, p)), Final: true}
 }
 
+// RefusalAbout is RefusalFinal of a request about another operation: the problem names that one, as it is, so that whoever follows its
+// advice asks about the operation that was meant. The request's own is in Operation-Id.
+func RefusalAbout(subject idempotency.Operation, p *problem.Problem) *idempotency.Refusal {
+	o := newOperation(subject)
+	p.Effect = problem.Effect(o.Effect)
+	if !subject.State.Final() {
+		p.NextAction = o.NextAction
+	}
+	return &idempotency.Refusal{Answer: refusal(about(subject, p)), Final: true}
+}
+
 // Failure is the final answer of an accepted operation that failed or was canceled.
 func Failure(operationID string, state idempotency.State, p *problem.Problem) idempotency.Answer {
 	a := refusal(about(idempotency.Operation{ID: operationID, State: state}, p))

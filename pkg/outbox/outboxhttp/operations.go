@@ -58,20 +58,20 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 		return err
 	}
 	account, id := h.Caller(c).Account, c.Param("id")
-	result, err := h.Executor.Do(c.Request().Context(), call.Request(operationType, command), func(tx database.Tx, own idempotency.Operation) (idempotency.Answer, error) {
+	result, err := h.Executor.Do(c.Request().Context(), call.Request(operationType, command), func(tx database.Tx, _ idempotency.Operation) (idempotency.Answer, error) {
 		if _, err := h.Executor.Row(tx, account, id); errors.Is(err, idempotency.ErrNotFound) {
-			return idempotency.Answer{}, problem.New(problem.OperationNotFound, "This account has no operation with this id.")
+			return idempotency.Answer{}, problem.New(problem.NotFound, "This account has no operation with this id.")
 		}
 		e, err := do(tx, account, id)
 		switch {
 		case errors.Is(err, outbox.ErrNoEffect):
-			return idempotency.Answer{}, ended(own)
+			return idempotency.Answer{}, h.refuse(tx, account, id, problem.OperationFinal, "This operation has ended; its answer does not change any more.")
 		case errors.Is(err, outbox.ErrRunning):
-			return idempotency.Answer{}, idemhttp.RefusalFinal(own, problem.New(problem.OperationRunning, "Its effect may have happened, and its target can't take it back. Wait for its final answer."))
+			return idempotency.Answer{}, h.refuse(tx, account, id, problem.OperationRunning, "Its effect may have happened, and its target can't take it back. Wait for its final answer.")
 		case err != nil:
 			return idempotency.Answer{}, err
 		}
-		return h.asItIs(tx, own, e)
+		return h.asItIs(tx, e)
 	})
 	if err != nil {
 		return err
@@ -83,16 +83,13 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 
 // asItIs answers with the operation of an effect as the transaction leaves it. Where somebody else has ended it since the effect was
 // read, what was asked for came too late.
-func (h Handlers) asItIs(tx database.Tx, own idempotency.Operation, e outbox.Effect) (idempotency.Answer, error) {
-	op, err := h.Executor.Row(tx, e.AccountID, e.OperationID)
+func (h Handlers) asItIs(tx database.Tx, e outbox.Effect) (idempotency.Answer, error) {
+	op, err := h.operation(tx, e.AccountID, e.OperationID)
 	if err != nil {
 		return idempotency.Answer{}, err
 	}
 	if op.State.Final() && !e.State.Final() {
-		return idempotency.Answer{}, ended(own)
-	}
-	if err := outbox.DescribeIn(tx, &op); err != nil {
-		return idempotency.Answer{}, err
+		return idempotency.Answer{}, idemhttp.RefusalAbout(op, problem.New(problem.OperationFinal, "This operation has ended; its answer does not change any more."))
 	}
 	status := http.StatusOK
 	if !op.State.Final() {
@@ -101,6 +98,20 @@ func (h Handlers) asItIs(tx database.Tx, own idempotency.Operation, e outbox.Eff
 	return idemhttp.OperationAnswer(status, op)
 }
 
-func ended(own idempotency.Operation) error {
-	return idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "This operation has ended; its answer does not change any more."))
+// refuse says why nothing can be done about an operation: with its id and state, for whoever reads next what to poll.
+func (h Handlers) refuse(tx database.Tx, account, id string, code problem.Code, detail string) error {
+	op, err := h.operation(tx, account, id)
+	if err != nil {
+		return err
+	}
+	return idemhttp.RefusalAbout(op, problem.New(code, detail))
+}
+
+// operation reads an operation as the transaction sees it.
+func (h Handlers) operation(tx database.Tx, account, id string) (idempotency.Operation, error) {
+	op, err := h.Executor.Row(tx, account, id)
+	if err != nil {
+		return idempotency.Operation{}, err
+	}
+	return op, outbox.DescribeIn(tx, &op)
 }

@@ -106,7 +106,8 @@ func TestCancel(t *testing.T) {
 			s.becomes(t, id, "is unknown", in("unknown"))
 			no := s.about(t, "cancel", id, "c")
 			p := expect(t, "cancel", no, 409, problem.OperationRunning)
-			if p.Title != "Operation is running" || p.OperationID == id || p.OperationID != no.Header.Get("Operation-Id") {
+			if p.Title != "Operation is running" || p.OperationID != id || p.Instance != "/v1/operations/"+id || p.OperationState != "unknown" || p.Effect != "unknown" ||
+				p.NextAction != problem.NextPollOperation || no.Header.Get("Operation-Id") == id {
 				t.Errorf("%+v", p)
 			}
 			replays(t, no, func() servertest.Answer { return s.about(t, "cancel", id, "c") })
@@ -136,7 +137,10 @@ func TestReconcile(t *testing.T) {
 				t.Error(diff)
 			}
 			no := s.about(t, "reconcile", id, "again")
-			expect(t, "again", no, 409, problem.OperationFinal)
+			p := expect(t, "again", no, 409, problem.OperationFinal)
+			if p.OperationID != id || p.OperationState != "succeeded" || p.Effect != "applied" || p.NextAction != problem.NextStop || no.Header.Get("Operation-Id") == id {
+				t.Errorf("%+v", p)
+			}
 			replays(t, no, func() servertest.Answer { return s.about(t, "reconcile", id, "again") })
 		})
 
@@ -204,9 +208,9 @@ func TestWhatIsRefusedUsesNoKeyUp(t *testing.T) {
 		for _, what := range []string{"cancel", "reconcile"} {
 			path := func(id string) string { return "/v1/operations/" + id + "/" + what }
 			for _, unknown := range []string{"op_1", "x", id + "0", "rev_1"} {
-				expect(t, unknown, s.about(t, what, unknown, what), 404, problem.OperationNotFound)
+				expect(t, unknown, s.about(t, what, unknown, what), 404, problem.NotFound)
 			}
-			expect(t, "stranger", s.As("stranger").Send(t, "POST", path(id), "{}", key(what)), 404, problem.OperationNotFound)
+			expect(t, "stranger", s.As("stranger").Send(t, "POST", path(id), "{}", key(what)), 404, problem.NotFound)
 			expect(t, "nobody", s.As("").Send(t, "POST", path(id), "{}", key(what)), 401, problem.Unauthenticated)
 			for _, role := range []string{"approver", "auditor"} {
 				expect(t, role, s.As(role).Send(t, "POST", path(id), "{}", key(what)), 403, problem.Forbidden)
