@@ -121,7 +121,7 @@ func (r reply) afterClose(effectKey string) outbox.Evidence {
 		Happened *bool `json:"happened"`
 	}
 	switch {
-	case r.status != http.StatusOK || !r.read(&answer) || answer.Happened == nil || !answer.isAbout(effectKey):
+	case r.status != http.StatusOK || !r.read(&answer) || answer.Happened == nil || *answer.Happened && answer.Reference == "" || !answer.isAbout(effectKey):
 		return r.unreadable("close")
 	case !*answer.Happened:
 		return outbox.Evidence{Finding: outbox.Closed, Says: "closed, nothing had happened"}

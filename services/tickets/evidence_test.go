@@ -180,10 +180,11 @@ func TestWhatAnAnswerToACloseShows(t *testing.T) {
 	}{
 		{200, `{"happened":false}`, outbox.Closed},
 		{200, `{"happened":true,"reference":"D-1"}`, outbox.Confirmed},
-		{200, `{"happened":true}`, outbox.Confirmed},
 		{200, `{"happened":false,"effect_key":"k"}`, outbox.Closed},
 		{200, `{"happened":false,"effect_key":"another"}`, outbox.Ambiguous},
 		{200, `{"happened":true,"reference":"D-1","effect_key":"another"}`, outbox.Ambiguous},
+		{200, `{"happened":true}`, outbox.Ambiguous}, // it can't say what has
+		{200, `{"happened":true,"reference":""}`, outbox.Ambiguous},
 		{200, `{"happened":null}`, outbox.Ambiguous},
 		{200, `{"happened":"false"}`, outbox.Ambiguous},
 		{200, `{"happened":false`, outbox.Ambiguous},
