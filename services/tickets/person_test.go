@@ -65,7 +65,7 @@ func TestCancel(t *testing.T) {
 				t.Errorf("the ticket's mirror is %+v", got)
 			}
 			no := s.cancel(t, id, "again")
-			if p := expect(t, "again", no, 409, problem.OperationFinal); no.Outcome() != "refused" || p.OperationID != no.Header.Get("Operation-Id") || p.OperationID == id {
+			if p := expect(t, "again", no, 409, problem.OperationFinal); no.Outcome() != "refused" || p.OperationID != id || p.OperationState != "canceled" || no.Header.Get("Operation-Id") == id {
 				t.Errorf("%s", no)
 			}
 			replays(t, no, func() servertest.Answer { return s.cancel(t, id, "again") })
