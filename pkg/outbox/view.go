@@ -62,7 +62,7 @@ func describe(op *idempotency.Operation, e Effect, attempts []Attempt) {
 	// An operation that settled after its row was read, and before the effect was, is still as it was read: a final state
 	// without its answer would be neither.
 	if !op.State.Final() && !e.State.Final() {
-		op.State = e.State
+		op.State, op.UpdatedAt = e.State, e.UpdatedAt
 	}
 	op.Effect = &idempotency.Effect{Target: e.Target, Key: e.EffectKey, InDoubt: e.inDoubt(), Reference: e.Reference, ReviewID: e.ReviewID}
 	for _, a := range attempts {

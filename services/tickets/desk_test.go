@@ -136,9 +136,12 @@ func brisk(c *tickets.Config) { c.ProviderTimeout, c.EffectLease = time.Second, 
 // operation is the resource as a client reads it.
 type operation struct {
 	ID, Type, State, Effect, Target, Reference string
-	EffectKey                                  string `json:"effect_key"`
-	ReviewID                                   string `json:"review_id"`
-	NextAction                                 string `json:"next_action"`
+	EffectKey                                  string    `json:"effect_key"`
+	ReviewID                                   string    `json:"review_id"`
+	NextAction                                 string    `json:"next_action"`
+	RetryAfterSeconds                          int       `json:"retry_after_seconds"`
+	CreatedAt                                  time.Time `json:"created_at"`
+	UpdatedAt                                  time.Time `json:"updated_at"`
 	Response                                   struct {
 		Status int
 		Body   json.RawMessage

@@ -48,7 +48,8 @@ func TestATicketIsMirrored(t *testing.T) {
 				made, id := s.mirrored(t, "k", "ops")
 				if ability == "none" { // nobody but a person can say
 					op := s.becomes(t, id, "is with a person", func(op operation) bool { return op.ReviewID != "" })
-					if op.State != "unknown" || op.Effect != "unknown" || op.NextAction != "ask_human" || len(op.Attempts) != 1 {
+					if op.State != "unknown" || op.Effect != "unknown" || op.NextAction != "ask_human" || op.RetryAfterSeconds != 60 || len(op.Attempts) != 1 ||
+						!op.UpdatedAt.After(op.CreatedAt) {
 						t.Errorf("the operation is %+v", op)
 					}
 					if got := s.now(t, made.ID).Mirror; got.State != "unknown" {

@@ -62,8 +62,6 @@ func newOperation(op idempotency.Operation) operation {
 		if len(op.ResponseBody) > 0 { // dropped, or never there (204)
 			o.Response.Body = op.ResponseBody
 		}
-	} else {
-		o.RetryAfterSeconds = retryAfter
 	}
 	if e := op.Effect; e != nil {
 		o.ReviewID, o.Target, o.EffectKey, o.Reference = e.ReviewID, e.Target, e.Key, e.Reference
@@ -75,8 +73,12 @@ func newOperation(op idempotency.Operation) operation {
 		}
 	}
 	o.NextAction = nextAction(op)
-	if !op.State.Final() && o.NextAction == problem.NextAskHuman {
-		o.RetryAfterSeconds = retryAfterPerson
+	switch {
+	case op.State.Final():
+	case o.NextAction == problem.NextAskHuman:
+		o.RetryAfterSeconds = waitPerson
+	default:
+		o.RetryAfterSeconds = retryAfter
 	}
 	return o
 }

@@ -24,8 +24,8 @@ const (
 // say, since local work takes milliseconds.
 const retryAfter = 1
 
-// retryAfterPerson is the same where somebody has to act first.
-const retryAfterPerson = 60
+// waitPerson is how many where a person has to act first, who has a working day: a minute after they have is soon enough.
+const waitPerson = 60
 
 // Write answers an attempt with what became of it.
 func Write(c echo.Context, result idempotency.Result) error {
@@ -132,8 +132,8 @@ func writeAnswer(c echo.Context, a idempotency.Answer) error {
 // writeOpen answers 202 with the operation as it is now.
 func writeOpen(c echo.Context, op idempotency.Operation) error {
 	h := c.Response().Header()
-	h.Set(echo.HeaderLocation, operationHref(op.ID))
 	o := newOperation(op)
+	h.Set(echo.HeaderLocation, operationHref(op.ID))
 	h.Set(headerRetryAfter, strconv.Itoa(o.RetryAfterSeconds))
 	return writeJSON(c, http.StatusAccepted, o)
 }
