@@ -23,7 +23,7 @@ type Config struct {
 	Migrate bool `env:"EINMAL_MIGRATE" default:"true" negatable:"" help:"Bring the database to the newest version at the start."`
 
 	// The simulator by default. Stripe is https://api.stripe.com/v1, with a secret key as token.
-	ProviderURL       string `env:"EINMAL_PROVIDER_URL" default:"http://127.0.0.1:8090" placeholder:"URL" help:"Where a payment provider with Stripe's interface answers. Without a path, /psp is added, where the simulator has it."`
+	ProviderURL       string `env:"EINMAL_PROVIDER_URL" default:"http://127.0.0.1:8090" placeholder:"URL" help:"Where a payment provider with Stripe's interface answers. Without a path, /psp is added, where the simulator has it. Called directly: HTTPS_PROXY is not used."`
 	ProviderToken     string `env:"EINMAL_PROVIDER_TOKEN" default:"demo-provider" placeholder:"TOKEN" help:"The provider's secret key, for sends."`
 	ProviderReadToken string `env:"EINMAL_PROVIDER_READ_TOKEN" default:"demo-provider-read" placeholder:"TOKEN" help:"A key that may only read, for look-ups."`
 

@@ -21,7 +21,7 @@ type Config struct {
 	Migrate bool `env:"EINMAL_MIGRATE" default:"true" negatable:"" help:"Bring the database to the newest version at the start."`
 
 	// Without a desk nothing is mirrored.
-	ProviderURL       string `env:"EINMAL_PROVIDER_URL" placeholder:"URL" help:"Where the external ticket desk answers; empty: tickets are not mirrored."`
+	ProviderURL       string `env:"EINMAL_PROVIDER_URL" placeholder:"URL" help:"Where the external ticket desk answers; empty: tickets are not mirrored. Called directly: HTTPS_PROXY is not used."`
 	ProviderToken     string `env:"EINMAL_PROVIDER_TOKEN" default:"demo-provider" placeholder:"TOKEN" help:"Bearer token for sends to the desk."`
 	ProviderReadToken string `env:"EINMAL_PROVIDER_READ_TOKEN" default:"demo-provider-read" placeholder:"TOKEN" help:"Bearer token for look-ups at the desk."`
 
