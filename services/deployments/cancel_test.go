@@ -77,6 +77,23 @@ func TestCancelingARollout(t *testing.T) {
 			s.healthy(t)
 		})
 
+		t.Run("that a person says was broken off keeps the lock until the cluster says so", func(t *testing.T) {
+			s, d := goingOn(t)
+			s.cluster.do("POST", "/_faults", `{"target":"cluster","operation":"stop","when":"before","action":"lose","times":1000}`, nil)
+			s.cluster.do("POST", "/_faults", `{"target":"cluster","operation":"lookup","when":"before","action":"lose","times":1000}`, nil)
+			var stop operation
+			s.about(t, d.ID, "cancel", "c", nothing).Decode(t, &stop)
+			await(t, "a person is asked", func() bool { stop = s.operation(t, stop.ID); return stop.ReviewID != "" })
+			await(t, "the person has decided", func() bool {
+				a := s.operator().Send(t, "POST", "/v1/reviews/"+stop.ReviewID+"/resolution", `{"state":"succeeded","evidence":"on the dashboard"}`, key("r"))
+				return a.Status == 200
+			})
+			if now := s.now(t, d.ID); now.State != "running" || s.prod(t).Lock == nil {
+				t.Errorf("%+v", now)
+			}
+			s.healthy(t)
+		})
+
 		t.Run("that has ended is refused, and keeps its end", func(t *testing.T) {
 			s := start(t, kind)
 			d := s.succeeds(t, "k", command("a", ""))

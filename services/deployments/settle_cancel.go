@@ -1,6 +1,7 @@
 package deployments
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -20,7 +21,13 @@ func (s *settler) stopped(tx database.Tx, e outbox.Effect, end outbox.End) (idem
 	if end.State != idempotency.Succeeded {
 		return idemhttp.Failure(e.OperationID, end.State, s.notStopped(d, end)), nil
 	}
-	if err := s.outbox.Stopped(tx, d.AccountID, d.OperationID, end.Evidence); err != nil {
+	// A person's word sets no lock free: the rollout, of which nothing is sent any more, is closed and asked, and ends by that.
+	if end.Reason == outbox.ByPerson {
+		_, err = s.outbox.Reconcile(tx, d.AccountID, d.OperationID)
+	} else {
+		err = s.outbox.Stopped(tx, d.AccountID, d.OperationID, end.Evidence)
+	}
+	if err != nil && !errors.Is(err, outbox.ErrNoEffect) {
 		return idempotency.Answer{}, err
 	}
 	if d, err = s.store.byID(tx.DB, d.AccountID, d.ID); err != nil {
