@@ -29,7 +29,8 @@ type authorizeCommand struct {
 // and whoever closes under a newer fence knows which.
 type authorizer struct {
 	psp
-	db *database.DB
+	db        *database.DB
+	namespace string // empty: the database's
 }
 
 // Send authorises the payment.
@@ -138,9 +139,14 @@ func (c authorizeCommand) asks(i *stripe.PaymentIntent) bool {
 	return i.Amount == c.AmountMinor && strings.EqualFold(string(i.Currency), c.Currency)
 }
 
-// key is the key of a call that belongs to an effect and is not the effect. The effect's own stands for the installation, too.
+// key is the key of a call that belongs to an effect and is not the effect. Where the installation has no other name than its
+// database's, the effect's own key stands for it.
 func (a authorizer) key(e outbox.Effect, name string) string {
-	return outbox.Key(e.EffectKey, Name, e.AccountID, e.IdempotencyKey, name)
+	namespace := a.namespace
+	if namespace == "" {
+		namespace = e.EffectKey
+	}
+	return outbox.Key(namespace, Name, e.AccountID, e.IdempotencyKey, name)
 }
 
 // confirmed is what the answer to a confirm shows.

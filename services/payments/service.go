@@ -102,7 +102,7 @@ func targets(config Config, db *database.DB, settle settler) []outbox.Target {
 		}
 	}
 	return []outbox.Target{
-		of(targetAuthorize, catalogue.PaymentCreate, closing, authorizer{provider, db}, settle.authorized),
+		of(targetAuthorize, catalogue.PaymentCreate, closing, authorizer{provider, db, config.Namespace}, settle.authorized),
 		of(targetCapture, catalogue.PaymentCapture, keyed, capturer{psp: provider}, settle.captured),
 		of(targetCancel, catalogue.PaymentCancel, keyed, canceler{psp: provider}, settle.canceled),
 		of(targetRefund, catalogue.RefundCreate, keyed, refunder{psp: provider}, settle.refunded),

@@ -16,18 +16,13 @@ import (
 func TestTwoInstallationsAtOneDesk(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		t.Run("each have a ticket of their own there", func(t *testing.T) {
-			one, d := mirroring(t, kind, "key")
+			one, d := mirroring(t, kind, "key", unnamed)
 			db := dbtest.Open(t, kind)
-			// Databases of tests may be copies of one, name and all: this one is made anew.
-			for _, statement := range []string{"DROP TABLE installation", "DELETE FROM schema_shared WHERE version_id >= 5"} {
-				if _, err := db.SQL().ExecContext(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := migrations.Up(t.Context(), db, tickets.Name); err != nil {
+			// Databases of tests may be copies of one, name and all: this one has gone its own way.
+			if _, err := db.SQL().ExecContext(t.Context(), "UPDATE installation SET namespace = 'other'"); err != nil {
 				t.Fatal(err)
 			}
-			other := startOn(t, db, before(d))
+			other := startOn(t, db, before(d), unnamed)
 			_, first := one.mirrored(t, "k", "ops")
 			_, second := other.mirrored(t, "k", "dev")
 			a, b := one.ends(t, first, "succeeded"), other.ends(t, second, "succeeded")
@@ -82,7 +77,7 @@ func TestEveryReplicaSendsTheSameKeys(t *testing.T) {
 			if err := migrations.Up(t.Context(), db, tickets.Name); err != nil {
 				t.Fatal(err)
 			}
-			s := startOn(t, db, before(d))
+			s := startOn(t, db, before(d), unnamed)
 			_, id := s.mirrored(t, k, "ops")
 			s.ends(t, id, "succeeded")
 			var namespace string
@@ -111,3 +106,6 @@ func before(d desk) func(*tickets.Config) {
 		c.ProviderURL, c.DeskAbility, c.ReconcileEvery = d.url, "key", 20*time.Millisecond
 	}
 }
+
+// unnamed is told no name: it takes its database's.
+func unnamed(c *tickets.Config) { c.Namespace = "" }
