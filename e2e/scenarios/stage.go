@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -49,9 +48,7 @@ func newStage(ctx context.Context, lab *harness.Lab, name string, seed uint64) (
 	if err != nil {
 		return nil, err
 	}
-	hash := fnv.New64()
-	hash.Write([]byte(name)) // so that a scenario draws the same with and without the others
-	return &Stage{ctx: ctx, scenario: name, lab: lab, db: db, rand: rand.New(rand.NewPCG(seed, hash.Sum64()))}, nil
+	return &Stage{ctx: ctx, scenario: name, lab: lab, db: db, rand: chance(seed, name)}, nil
 }
 
 // Failf ends the scenario.
