@@ -22,6 +22,7 @@ var cluster = target{
 	operations: []string{clusterSend, clusterLookup, clusterClose, clusterStop},
 	actions:    slices.Concat(everywhere, ofRollouts),
 	no:         turnedAway,
+	fault:      wordless,
 }
 
 const (

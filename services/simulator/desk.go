@@ -23,7 +23,7 @@ var desk = target{
 	operations: []string{deskSend, deskLookup, deskClose},
 	actions:    everywhere,
 	no:         turnedAway,
-	fault:      deskFault,
+	fault:      wordless,
 }
 
 const (
@@ -50,9 +50,6 @@ func (s *Service) deskRoutes(mux *http.ServeMux) {
 		effectKey: func(r *http.Request) (string, error) { return parseKey(r.PathValue("effect_key")) },
 	}))
 }
-
-// deskFault is in no words of which anything follows: it may come before the effect or after it.
-func deskFault(f *Fault, detail string) Answer { return turnedAway(f.Status, codeError, detail) }
 
 // newTicket is the body of a send.
 type newTicket struct {

@@ -144,7 +144,7 @@ func TestErrorsOfThePaymentProvider(t *testing.T) {
 				_, err := s.confirm("k-authorize", id)
 				checkNo(t, err, status, stripe.ErrorTypeAPI, "")
 			}
-			if made := s.ledger(); len(made) != 1 {
+			if made := s.pspLedger(); len(made) != 1 {
 				t.Errorf("%+v", made)
 			}
 		})

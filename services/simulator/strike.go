@@ -69,6 +69,9 @@ func (f *Fault) answer(w http.ResponseWriter, r *http.Request) {
 	f.instead().write(w)
 }
 
+// wordless is a fault in no words of which anything follows: it may come before the effect or after it.
+func wordless(f *Fault, detail string) Answer { return turnedAway(f.Status, codeError, detail) }
+
 // instead is the fault's answer in the place of the target's.
 func (f *Fault) instead() Answer {
 	detail := http.StatusText(f.Status)
