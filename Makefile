@@ -3,7 +3,7 @@
 # Pinned: another version finds other things, and a red `make verify` must come from a change of the code.
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-# The whole suite takes about 8 minutes on 2 cores with -race; a test that hangs is told from a slow machine at twice that.
+# The whole suite takes about 11 minutes on 2 cores with -race; a test that hangs is told from a slow machine at half as much again.
 TEST_TIMEOUT := 16m
 
 SHELL := /bin/bash
