@@ -91,7 +91,7 @@ func TestBadAmounts(t *testing.T) {
 			expect(t, body, send("POST", "/v1/payments/"+targets["refunds EUR"]+"/refunds", "%s", body), 400, problem.MalformedBody)
 		}
 		p := expect(t, "Amount", send("POST", "/v1/payments/"+targets["refunds EUR"]+"/refunds", `{"Amount":"1","amount_minor":100,"currency":"EUR","reason":"r"}`), 422, problem.ValidationFailed)
-		if len(p.Errors) != 4 {
+		if len(p.Errors) != 3 { // a member in the wrong case is one error, not also a missing one
 			t.Errorf("%+v", p.Errors)
 		}
 		if n := s.count("operations"); n != operations || len(s.psp.ledger()) != ledger {
