@@ -142,7 +142,7 @@ func startStripeMock(t *testing.T) (base string) {
 		_, err = os.Stat(binary)
 	}
 	if err != nil && os.Getenv("CI") == "" {
-		t.Skip("stripe-mock is not installed; .ci/tools does it")
+		t.Skip("NOT TESTED: stripe-mock is not installed; .ci/tools does it")
 	}
 	if err != nil {
 		t.Fatal(err)
