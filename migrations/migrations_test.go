@@ -16,6 +16,7 @@ import (
 
 	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/database/pgserver"
 )
 
@@ -47,18 +48,7 @@ func each(t *testing.T, test func(t *testing.T, fresh func() string)) {
 		test(t, func() string { return "sqlite:" + filepath.Join(t.TempDir(), "tickets.db") })
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
-		server, err := pgserver.Start(t.Context(), pgserver.Options{})
-		if errors.Is(err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
-			t.Skip(err)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := server.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
+		server := dbtest.Server(t, pgserver.Options{})
 		n := 0
 		test(t, func() string {
 			n++

@@ -1,25 +1,19 @@
 package faults_test
 
 import (
-	"errors"
-	"os"
 	"testing"
 
 	"github.com/einmal/einmal/e2e/faults"
 	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/database/pgserver"
 	"github.com/einmal/einmal/pkg/idempotency/idemtest"
 )
 
 // What package idempotency promises about a COMMIT whose answer is lost (docs/protocol.md, rule 8), with a proxy that loses it.
 func TestLostCommits(t *testing.T) {
-	server, err := pgserver.Start(t.Context(), pgserver.Options{})
-	if errors.Is(err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Stop()) })
+	server := dbtest.Server(t, pgserver.Options{})
 
 	t.Run("are found out", func(t *testing.T) {
 		fresh, lose := behindProxy(t, server, "contract")

@@ -6,15 +6,14 @@ import (
 	"github.com/einmal/einmal/e2e/faults"
 	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/database/pgserver"
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
 // docs/protocol.md rule 8: the claim that looks for a lost COMMIT waits for it.
 func TestALostCommitThatIsUnderWayIsAwaited(t *testing.T) {
-	server, err := pgserver.Start(t.Context(), pgserver.Options{})
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Stop()) })
+	server := dbtest.Server(t, pgserver.Options{})
 	must(t, server.CreateDatabase(t.Context(), "underway", ""))
 	proxy, through := newProxy(t, server.URL("underway"))
 	open := func(url string) *database.DB {

@@ -2,26 +2,20 @@ package faults_test
 
 import (
 	"context"
-	"errors"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/einmal/einmal/e2e/faults"
+	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/database/pgserver"
 )
 
 func TestPostgresProxy(t *testing.T) {
-	server, err := pgserver.Start(t.Context(), pgserver.Options{})
-	if errors.Is(err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	must(t, err)
-	t.Cleanup(func() { must(t, server.Stop()) })
+	server := dbtest.Server(t, pgserver.Options{})
 	direct := connect(t, server.URL("postgres"))
-	_, err = direct.Exec(t.Context(), "CREATE TABLE tickets (id text PRIMARY KEY); CREATE TABLE notes (id text)")
+	_, err := direct.Exec(t.Context(), "CREATE TABLE tickets (id text PRIMARY KEY); CREATE TABLE notes (id text)")
 	must(t, err)
 	stored := func(id string) bool {
 		var n int

@@ -1,8 +1,6 @@
 package tickets_test
 
 import (
-	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -102,18 +100,7 @@ func wantNoStore(t *testing.T, s running, name string) {
 
 // The database server goes away and comes back, under a service that stays.
 func TestADatabaseThatIsAway(t *testing.T) {
-	pg, err := pgserver.Start(t.Context(), pgserver.Options{})
-	if errors.Is(err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
-		t.Skipf("NOT TESTED: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := pg.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	pg := dbtest.Server(t, pgserver.Options{})
 	db := dbtest.Connect(t, pg.URL("postgres"), database.Options{})
 	if err := migrations.Up(t.Context(), db, tickets.Name); err != nil {
 		t.Fatal(err)

@@ -81,12 +81,7 @@ func URL(t testing.TB, kind database.Kind) string {
 		return url
 	}
 	shared.once.Do(shared.start)
-	if errors.Is(shared.err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
-		t.Skipf("NOT TESTED ON POSTGRESQL: %v", shared.err)
-	}
-	if shared.err != nil {
-		t.Fatalf("start PostgreSQL: %v", shared.err)
-	}
+	started(t, shared.err)
 	name := fmt.Sprintf("test_%d_%d", os.Getpid(), shared.count.Add(1))
 	if err := shared.server.CreateDatabase(t.Context(), name, shared.template); err != nil {
 		t.Fatalf("create test database: %v", err)
@@ -97,6 +92,30 @@ func URL(t testing.TB, kind database.Kind) string {
 		}
 	})
 	return shared.server.URL(name)
+}
+
+// Server starts a PostgreSQL server that a test has for itself, to stop it or to cut it off.
+func Server(t testing.TB, options pgserver.Options) *pgserver.Server {
+	t.Helper()
+	server, err := pgserver.Start(t.Context(), options)
+	started(t, err)
+	t.Cleanup(func() {
+		if err := server.Stop(); err != nil {
+			t.Errorf("stop PostgreSQL: %v", err)
+		}
+	})
+	return server
+}
+
+// started ends the test unless PostgreSQL has started: one that is not there must not be overlooked, and never in CI.
+func started(t testing.TB, err error) {
+	t.Helper()
+	switch {
+	case errors.Is(err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "":
+		t.Skipf("NOT TESTED ON POSTGRESQL: %v", err)
+	case err != nil:
+		t.Fatalf("start PostgreSQL: %v", err)
+	}
 }
 
 // postgres is the one server of a test binary, with a migrated database to copy.

@@ -10,11 +10,12 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/database/pgserver"
 )
 
 func TestServer(t *testing.T) {
-	s := start(t, pgserver.Options{Durable: true, MaxConnections: 17, Env: []string{"EINMAL_WORD=einmal"}})
+	s := dbtest.Server(t, pgserver.Options{Durable: true, MaxConnections: 17, Env: []string{"EINMAL_WORD=einmal"}})
 
 	t.Run("has the settings it was asked for", func(t *testing.T) {
 		for setting, want := range map[string]string{"fsync": "on", "synchronous_commit": "on", "max_connections": "17"} {
@@ -81,24 +82,13 @@ func TestServer(t *testing.T) {
 }
 
 func TestServerForUnitTests(t *testing.T) {
-	s := start(t, pgserver.Options{})
+	s := dbtest.Server(t, pgserver.Options{})
 	if got := query(t, s.URL("postgres"), "SHOW fsync"); got != "off" {
 		t.Fatalf("fsync is %s, want off", got)
 	}
 	if u, err := url.Parse(s.URL("x")); err != nil || u.Hostname() != "127.0.0.1" {
 		t.Fatalf("%v %v: want an address on 127.0.0.1", u, err)
 	}
-}
-
-func start(t *testing.T, opts pgserver.Options) *pgserver.Server {
-	t.Helper()
-	s, err := pgserver.Start(t.Context(), opts)
-	if errors.Is(err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
-		t.Skip(err)
-	}
-	must(t, err)
-	t.Cleanup(func() { must(t, s.Stop()) })
-	return s
 }
 
 // query returns the first column of the first row, if there is one.
