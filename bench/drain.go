@@ -42,6 +42,8 @@ type drained struct {
 	spent usage
 	desk  time.Duration
 	heap  uint64
+
+	version string // of the database
 }
 
 // measureDrain measures effects on one kind of database and adds them to the report. Each round begins with empty databases: the time
@@ -62,6 +64,7 @@ func measureDrain(ctx context.Context, s settings, kind database.Kind, report *r
 		if err != nil {
 			return fmt.Errorf("drain: %w", err)
 		}
+		report.Versions[kind] = d.version
 		report.addDrained(kind, s.effects, d)
 	}
 	return nil
@@ -91,6 +94,9 @@ func drain(ctx context.Context, binary string, kind database.Kind, effects int) 
 	}
 	defer func() { err = errors.Join(err, service.close()) }()
 	b := brought{service, desk}
+	if d.version, err = version(ctx, service.db); err != nil {
+		return d, err
+	}
 
 	var requested []time.Time
 	for range begins {
