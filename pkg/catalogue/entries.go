@@ -57,10 +57,11 @@ var entries = []Entry{
 		DuplicationCost: "the desk has the incident twice, and two people answer it",
 		DownstreamKey:   KeySent,
 		Proof:           "the desk's reference, from its answer, a look-up by effect key, or a close",
-		// The service sends it by itself; a day covers an outage of the desk and the night after it.
+		// The service sends it by itself; a day covers an outage of the desk and the night after it. So many sends, half an hour apart in the
+		// end, last as long.
 		DeadlineSeconds:    86400,
-		MaxAttempts:        50,
-		LongestWaitSeconds: 30,
+		MaxAttempts:        70,
+		LongestWaitSeconds: 1800,
 		RetryOn:            []Failure{NoAnswer, RateLimited, Unavailable, Internal},
 		Priority:           "normal",
 		Escalation:         "an operator of the account",

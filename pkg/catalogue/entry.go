@@ -1,6 +1,9 @@
 package catalogue
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Entry is what is known about one operation type.
 type Entry struct {
@@ -28,6 +31,9 @@ type Entry struct {
 	Escalation string `json:"escalation"`         // who is asked when the budget is spent
 	Approval   string `json:"approval"`           // when a person must agree before: never, always, or when …
 }
+
+// LongestWait is LongestWaitSeconds, for whoever keeps to it: clients, and the outbox between its sends.
+func (e Entry) LongestWait() time.Duration { return time.Duration(e.LongestWaitSeconds) * time.Second }
 
 // Risk says what a second execution would mean.
 type Risk string

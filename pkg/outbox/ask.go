@@ -73,7 +73,7 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 		switch {
 		case kind == shut: // not conclusive, so it is none of the answers of a close
 		case unknown && t.Ability.Key && t.maySend(e, now):
-			next := notBefore(resendAt(e, now), now.Add(ev.pause()))
+			next := notBefore(t.resendAt(e, now), now.Add(ev.pause()))
 			return step{to: idempotency.Queued, next: next, change: func(tx database.Tx) (bool, error) { return requeue(tx, e, next) }}
 		case t.mustClose(e, now): // since it was looked up: a cancel, or the end of the key window
 		case !t.Ability.canAsk():
@@ -85,7 +85,7 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 		}
 	}
 	// Nothing was learned. When that goes on, a person is told, and the target is asked all the same: it may only be down, or late.
-	next := now.Add(max(t.AskEvery, backoff(e.Asks, ev.RetryAfter)))
+	next := now.Add(max(t.AskEvery, backoff(e.Asks, longestWait, ev.RetryAfter)))
 	if finding == NotFound && e.Asks >= t.MaxAsks && !t.mustClose(e, now) {
 		next = notBefore(next, now.Add(whileAPersonIsAsked))
 	}
@@ -103,7 +103,7 @@ func (t Target) afterClosing(e Effect, pause time.Duration, now time.Time) step 
 	case e.CancelAskedAt != nil:
 		s.to = idempotency.Canceled
 	case t.Ability.Floor && e.Attempts < t.MaxAttempts:
-		s = step{to: idempotency.Queued, next: notBefore(resendAt(e, now), now.Add(pause))}
+		s = step{to: idempotency.Queued, next: notBefore(t.resendAt(e, now), now.Add(pause))}
 	}
 	s.change = func(tx database.Tx) (bool, error) { return closed(tx, e, s.to, s.next) }
 	return s

@@ -1,6 +1,7 @@
 package outbox
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -9,7 +10,7 @@ const (
 	// firstWait is short: most refusals of a connection are a restart.
 	firstWait = 200 * time.Millisecond
 
-	// longestWait keeps an effect of a target that is down for hours within half a minute of its recovery.
+	// longestWait keeps an effect whose fate is unknown within half a minute of its target's recovery.
 	longestWait = 30 * time.Second
 
 	// longestAsked bounds what a target may ask for: longer than any rate limit lasts, and a slip in its answer parks no effect
@@ -47,21 +48,21 @@ func notBefore(at, earliest time.Time) time.Time {
 	return at
 }
 
-// backoff is how long to wait after the n-th try: doubling, half of it at random (Brooker, "Exponential Backoff and Jitter":
+// backoff is how long to wait after the n-th try: doubling up to longest, half of it at random (Brooker, "Exponential Backoff and Jitter":
 // equal jitter), so that effects that failed together do not come back together. What the target asked for comes on top.
-func backoff(n int, asked time.Duration) time.Duration {
-	limit := longestWait
-	if n <= 8 { // 200 ms doubled seven times is 25.6 s
-		limit = min(limit, firstWait<<max(n-1, 0))
-	}
+func backoff(n int, longest, asked time.Duration) time.Duration {
+	limit := min(longest, firstWait<<min(max(n-1, 0), 20))                                              // 200 ms doubled twenty times are two days
 	return (Evidence{RetryAfter: asked}.pause() + limit/2 + rand.N(limit/2)).Truncate(time.Microsecond) // what databases keep
 }
 
 // resendAt is when an effect may be sent again of which asking has found nothing: the first time at once, since one answer is lost now
 // and then; later with a growing pause, so that neither a target in trouble nor somebody who keeps asking uses up all sends at once.
-func resendAt(e Effect, now time.Time) time.Time {
+func (t Target) resendAt(e Effect, now time.Time) time.Time {
 	if e.Attempts <= 1 {
 		return now
 	}
-	return now.Add(backoff(e.Attempts-1, 0))
+	return now.Add(backoff(e.Attempts-1, t.betweenSends(), 0))
 }
+
+// betweenSends is the longest pause between two sends.
+func (t Target) betweenSends() time.Duration { return cmp.Or(t.LongestWait, longestWait) }

@@ -30,7 +30,7 @@ func (o *Outbox) send(ctx context.Context, t Target, e Effect) error {
 
 // afterSend chooses what follows from what a send has shown.
 func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
-	switch later := now.Add(backoff(e.Attempts, ev.RetryAfter)); ev.Finding {
+	switch later := now.Add(backoff(e.Attempts, t.betweenSends(), ev.RetryAfter)); ev.Finding {
 	case Confirmed:
 		return succeeds(e, ev)
 	case Verdict:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/idempotency"
@@ -290,12 +291,33 @@ func TestNegativesOfAWorkerThatWasFencedOut(t *testing.T) {
 	}
 }
 
+// The policy promises that a mirror outlasts an outage of the desk and the night after it.
+func TestSendsLastAsLongAsThePolicySays(t *testing.T) {
+	entry, _ := catalogue.Lookup(catalogue.TicketMirror)
+	target := Target{LongestWait: entry.LongestWait()}
+	var least, most time.Duration
+	for n := 1; n < entry.MaxAttempts; n++ {
+		limit := min(firstWait<<min(n-1, 20), target.betweenSends())
+		least, most = least+limit/2, most+limit
+	}
+	if deadline := time.Duration(entry.DeadlineSeconds) * time.Second; least < deadline/2 || most < deadline {
+		t.Errorf("%d sends last %s to %s, and the policy says %s", entry.MaxAttempts, least, most, deadline)
+	}
+}
+
 func TestBackoff(t *testing.T) {
+	t.Run("grows up to what the target is to be given", func(t *testing.T) {
+		for range 50 {
+			if got := backoff(100, time.Hour, 0); got < 30*time.Minute || got >= time.Hour {
+				t.Errorf("%s", got)
+			}
+		}
+	})
 	t.Run("grows, is never the same for all, and has an end", func(t *testing.T) {
 		for n := range 100 {
 			var waits []time.Duration
 			for range 50 {
-				waits = append(waits, backoff(n, 0))
+				waits = append(waits, backoff(n, longestWait, 0))
 			}
 			least, most := slices.Min(waits), slices.Max(waits)
 			limit := min(longestWait, firstWait<<max(min(n, 20)-1, 0))
@@ -310,7 +332,7 @@ func TestBackoff(t *testing.T) {
 		{100 * 365 * 24 * time.Hour, time.Hour, time.Hour + time.Second},
 	} {
 		t.Run(fmt.Sprintf("is between %s and %s where the target asks for %s", c.least, c.most, c.asked), func(t *testing.T) {
-			if got := backoff(1, c.asked); got < c.least || got > c.most {
+			if got := backoff(1, longestWait, c.asked); got < c.least || got > c.most {
 				t.Errorf("%s", got)
 			}
 		})

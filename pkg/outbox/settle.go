@@ -72,7 +72,7 @@ func (o *Outbox) settle(ctx context.Context, t Target, taken Effect, ev Evidence
 		case try == settleTries || ctx.Err() != nil || !transient(err):
 			return fmt.Errorf("settle %s: %w", taken.ID, err)
 		}
-		wait(ctx, backoff(try, 0))
+		wait(ctx, backoff(try, longestWait, 0))
 	}
 }
 

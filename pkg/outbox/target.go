@@ -25,6 +25,7 @@ type Target struct {
 	Timeout     time.Duration // of one call
 	Lease       time.Duration // whom not to disturb; longer than Timeout
 	MaxAttempts int           // sends of one effect
+	LongestWait time.Duration // between two of them; 0: half a minute. With MaxAttempts it says how long a target may be down
 	MaxAsks     int           // look-ups in a row that find nothing, before a person is asked
 	AskEvery    time.Duration // between a send whose outcome is unknown and the first look, and the least between looks
 

@@ -90,12 +90,12 @@ func targets(config Config, settle *settler) []outbox.Target {
 	rollout, stop := target, target
 	rollout.Name, rollout.Provider, rollout.Settle, rollout.Lock = clusterName, rollouts{calls}, settle.rolledOut, settle.lock()
 	rollout.Ability = outbox.Ability{Key: true, KeyWindow: config.KeyWindow, Lookup: true, Close: true, Floor: true}
-	rollout.MaxAttempts = rolling.MaxAttempts
+	rollout.MaxAttempts, rollout.LongestWait = rolling.MaxAttempts, rolling.LongestWait()
 	rollout.Sends, rollout.PrioritySends, rollout.Asks = outbox.Limit{Places: clusterSends}, outbox.Limit{Places: clusterFirst}, outbox.Limit{Places: clusterAsks}
 
 	stop.Name, stop.Provider, stop.Settle, stop.Lock = stopsName, stops{calls}, settle.stopped, settle.stopLock()
 	stop.Ability = outbox.Ability{Key: true, KeyWindow: config.KeyWindow, Lookup: true}
-	stop.MaxAttempts = stopping.MaxAttempts
+	stop.MaxAttempts, stop.LongestWait = stopping.MaxAttempts, stopping.LongestWait()
 	stop.Sends, stop.PrioritySends, stop.Asks = outbox.Limit{Places: stopCalls}, outbox.Limit{Places: stopCalls}, outbox.Limit{Places: stopCalls}
 	return []outbox.Target{rollout, stop}
 }

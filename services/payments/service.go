@@ -97,7 +97,7 @@ func targets(config Config, db *database.DB, settle settler) []outbox.Target {
 		return outbox.Target{
 			Name: name, Ability: ability, Provider: p, Settle: settle,
 			Timeout: config.ProviderTimeout, Lease: config.EffectLease, AskEvery: config.ReconcileEvery,
-			MaxAttempts: entry.MaxAttempts, MaxAsks: maxAsks,
+			MaxAttempts: entry.MaxAttempts, LongestWait: entry.LongestWait(), MaxAsks: maxAsks,
 			Sends: outbox.Limit{Places: providerSends}, PrioritySends: outbox.Limit{Places: providerFirst}, Asks: outbox.Limit{Places: providerAsks},
 		}
 	}

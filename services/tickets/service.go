@@ -83,7 +83,7 @@ func targets(config Config, settle settler) []outbox.Target {
 	return []outbox.Target{{
 		Name: deskName, Ability: deskAbility(config), Provider: newProvider(config), Settle: settle.mirrored,
 		Timeout: config.ProviderTimeout, Lease: config.EffectLease, AskEvery: config.ReconcileEvery,
-		MaxAttempts: entry.MaxAttempts, MaxAsks: maxAsks,
+		MaxAttempts: entry.MaxAttempts, LongestWait: entry.LongestWait(), MaxAsks: maxAsks,
 		Sends: outbox.Limit{Places: deskSends}, PrioritySends: outbox.Limit{Places: deskFirst}, Asks: outbox.Limit{Places: deskAsks},
 	}}
 }
