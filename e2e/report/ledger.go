@@ -25,17 +25,18 @@ type LedgerKey struct {
 	Calls      string // "send ×2, lookup"
 	Struck     int
 	Effects    int
+	Most       int // effects of one kind, which a key names one of; 0 of those without a key, which nobody has promised anything of
 	References []string
 }
 
-// ledgers are what the simulators say, and the most effects that one of them has under one key.
+// ledgers are what the simulators say, and the most effects of one kind that one of them has under one key.
 func (s *story) ledgers() (all []Ledger, most int) {
 	for _, w := range s.Worlds {
 		name, _ := s.lives.name(w.Address)
 		l := Ledger{World: name, Err: w.Err, Calls: len(w.Calls), Effects: len(w.Ledger)}
 		l.Keys = keysOf(w)
 		for _, k := range l.Keys {
-			most = max(most, k.Effects)
+			most = max(most, k.Most)
 		}
 		// What is not one call and one effect is what a reader looks for.
 		slices.SortStableFunc(l.Keys, func(a, b LedgerKey) int { return cmp.Compare(b.oddness(), a.oddness()) })
@@ -48,7 +49,7 @@ func (s *story) ledgers() (all []Ledger, most int) {
 
 func (k LedgerKey) oddness() int {
 	switch {
-	case k.Effects > 1:
+	case k.Most > 1:
 		return 3
 	case k.Effects == 0:
 		return 2
@@ -87,9 +88,14 @@ func keysOf(w record.World) []LedgerKey {
 		}
 		calls[c.EffectKey][i].n++
 	}
+	times := map[[2]string]int{} // by effect key and kind
 	for _, e := range w.Ledger {
 		k := of(e.EffectKey)
 		k.Effects++
+		if of := [2]string{e.EffectKey, e.Kind}; e.EffectKey != "" {
+			times[of]++
+			k.Most = max(k.Most, times[of])
+		}
 		k.References = append(k.References, shorten(e.Reference))
 	}
 	for i := range keys {

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -119,7 +118,30 @@ func (s *story) attemptBehind(m record.Message) *attempt {
 
 // attemptOf is the attempt that a call is part of, nil if there is none.
 func (s *story) attemptOf(c simulator.Call) *attempt {
-	return s.claim(c.EffectKey, c.At, func(a *attempt) bool { return a.kind == c.Kind })
+	if c.EffectKey != "" {
+		return s.claim(c.EffectKey, c.At, func(a *attempt) bool { return slices.Contains(attemptsBy(c.Kind), a.kind) })
+	}
+	for _, a := range s.attempts { // a payment provider is asked by its own reference, which says no key; whatever moves money says one
+		if !a.told && a.kind != "send" && slices.Contains(attemptsBy(c.Kind), a.kind) && within(c.At, a.began, a.until(c.At)) {
+			a.told = true
+			return a
+		}
+	}
+	return nil
+}
+
+// attemptsBy are the kinds of attempts that a call of this kind may be made by. Desks and clusters call them alike; a payment provider has
+// names of its own, and a call that prepares a send (create) has another key than what it prepares.
+func attemptsBy(call string) []string {
+	switch call {
+	case "confirm", "capture", "refund", "stop":
+		return []string{"send"}
+	case "cancel":
+		return []string{"send", "close"}
+	case "retrieve", "list", "search", "retrieve_refund", "list_refunds":
+		return []string{"lookup", "close"}
+	}
+	return []string{call}
 }
 
 // claim finds the last attempt under a key that had begun at a moment, is fitting, and that nothing else belongs to. Now it belongs to something.
@@ -142,7 +164,10 @@ func (s *story) tellCall(c *call, a *attempt) {
 		began = a.began
 	}
 	from := s.lives.sender(began)
-	arrow := step{at: c.At, from: from, to: c.world, label: c.Kind, details: []string{shorten(c.EffectKey)}, title: "effect key " + c.EffectKey, tone: plain}
+	arrow := step{at: c.At, from: from, to: c.world, label: c.Kind, tone: plain}
+	if c.EffectKey != "" {
+		arrow.details, arrow.title = []string{shorten(c.EffectKey)}, "effect key "+c.EffectKey
+	}
 	if a == nil { // it is not known what became of it
 		s.add(arrow)
 		return
@@ -186,16 +211,22 @@ func (a *attempt) heard(world, sender string) step {
 	return h
 }
 
-// tellUnarrived tells an attempt of which no simulator has seen anything.
+// tellUnarrived tells an attempt that no call is known to belong to.
 func (s *story) tellUnarrived(a *attempt) {
 	if len(s.Worlds) == 0 || s.Worlds[0].Err != "" {
 		return // nobody can say that it did not arrive
 	}
-	says := cmp.Or(a.says, "it did not arrive")
-	s.add(step{
-		at: a.began, from: s.lives.sender(a.began), to: s.Worlds[0].Address, label: shorten(fmt.Sprintf("%s, %s", a.kind, says)),
-		details: []string{shorten(a.key)}, title: "effect key " + a.key, tone: broken, lost: true,
-	})
+	unheard := step{
+		at: a.began, from: s.lives.sender(a.began), to: s.Worlds[0].Address, label: shorten(a.kind + ", " + cmp.Or(a.says, "it did not arrive")),
+		details: []string{shorten(a.key)}, title: strings.TrimSpace("effect key " + a.key + "\n" + a.says), tone: broken, lost: true,
+	}
+	switch {
+	case strings.Contains(a.says, "answered"): // by a call under another key
+		unheard.tone, unheard.lost = wait, false
+	case a.outcome != "" && a.outcome != "ambiguous" && a.outcome != "not_sent":
+		return // it was answered, and the calls that it made are told
+	}
+	s.add(unheard)
 }
 
 // deathOf is when a process ended that was alive at a moment: what it had sent until then it never heard of.
