@@ -99,7 +99,7 @@ func (a *Alertmanager) Start(ctx context.Context) error {
 		return err
 	}
 	record.From(ctx).Place(record.Place{Address: a.address, Kind: record.Process, Name: "Alertmanager"})
-	if err := a.awaitReady(record.Into(ctx, nil)); err != nil { // that it is ready matters, not each time that we asked
+	if err := awaitReady(ctx, a.process, "http://"+a.address+"/-/ready"); err != nil {
 		return errors.Join(fmt.Errorf("start alertmanager: %w\n%s", err, a.Log()), a.Kill())
 	}
 	return nil
@@ -147,24 +147,4 @@ func (a *Alertmanager) Log() string {
 		return err.Error()
 	}
 	return string(text)
-}
-
-func (a *Alertmanager) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, readyWithin)
-	defer cancel()
-	poll := time.NewTicker(readyEvery)
-	defer poll.Stop()
-	for {
-		answer := Do(ctx, Call{Base: "http://" + a.address, Method: http.MethodGet, Path: "/-/ready"})
-		if answer.Err == nil && answer.Status == http.StatusOK {
-			return nil
-		}
-		select {
-		case <-a.process.Done():
-			return fmt.Errorf("%w: %w", ErrEnded, a.process.Err())
-		case <-ctx.Done():
-			return fmt.Errorf("it is not ready within %v: %v", readyWithin, answer)
-		case <-poll.C:
-		}
-	}
 }

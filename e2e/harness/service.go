@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -18,17 +15,7 @@ import (
 	"github.com/einmal/einmal/pkg/child"
 )
 
-const (
-	readyWithin = 20 * time.Second // a start takes a fraction of a second; on a busy machine, under strace, several
-	readyEvery  = 5 * time.Millisecond
-	drainWithin = 20 * time.Second // longer than a service gives its open requests
-
-	// portAttempts bounds how often a service is started on another port because somebody took the free one that we had found.
-	portAttempts = 5
-)
-
-// ErrEnded means that a process ended before it was ready.
-var ErrEnded = errors.New("it ended before it was ready")
+const drainWithin = 20 * time.Second // longer than a service gives its open requests
 
 // Settings of one service process.
 type Settings struct {
@@ -99,7 +86,7 @@ func (s *Service) Start(ctx context.Context) error {
 	}
 	s.killed = false
 	s.recordLife(ctx)
-	if err := s.awaitReady(ctx); err != nil {
+	if err := awaitReady(ctx, s.process, s.URL()+"/readyz"); err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w\n%s", s.settings.Role, err, s.Log()), s.Kill())
 	}
 	s.mark(record.Ready)
@@ -166,42 +153,4 @@ func (s *Service) Log() string {
 		return err.Error()
 	}
 	return string(text)
-}
-
-func (s *Service) awaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(record.Into(ctx, nil), readyWithin) // that it is ready is recorded, not each time that we asked
-	defer cancel()
-	poll := time.NewTicker(readyEvery)
-	defer poll.Stop()
-	for {
-		answer := Do(ctx, Call{Base: s.URL(), Method: http.MethodGet, Path: "/readyz"})
-		if answer.Err == nil && answer.Status == http.StatusOK {
-			return nil
-		}
-		select {
-		case <-s.process.Done():
-			return fmt.Errorf("%w: %w", ErrEnded, s.process.Err())
-		case <-ctx.Done():
-			return fmt.Errorf("it is not ready within %v: %v", readyWithin, answer)
-		case <-poll.C:
-		}
-	}
-}
-
-// given are the ports that freeAddress has found. They are the machine's, and scenarios are played at once: the port of a process that is about to listen looks
-// free to the next one, which would then take the other's readiness for its own.
-var given sync.Map
-
-func freeAddress() (string, error) {
-	for {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return "", fmt.Errorf("find a free port: %w", err)
-		}
-		address := listener.Addr().String()
-		listener.Close()
-		if _, before := given.LoadOrStore(address, true); !before {
-			return address, nil
-		}
-	}
 }
