@@ -49,5 +49,8 @@ type Pace struct {
 // brisk is for scenarios that wait for these times to pass. A desk that is not disturbed answers in milliseconds.
 var brisk = Pace{Timeout: 500 * time.Millisecond, Lease: time.Second, Reconcile: 100 * time.Millisecond, KeyWindow: 24 * time.Hour}
 
+// sooner is brisk, for senders that are paused in connect: a connection is tried again after one second, when the pause should be over.
+var sooner = Pace{Timeout: brisk.Timeout * 3 / 5, Lease: brisk.Lease * 3 / 5, Reconcile: brisk.Reconcile, KeyWindow: brisk.KeyWindow}
+
 // patient is for those that don't: a slow machine is not to be taken for a desk that says nothing.
 var patient = Pace{Timeout: 5 * time.Second, Lease: 6 * time.Second, Reconcile: 100 * time.Millisecond, KeyWindow: 24 * time.Hour}

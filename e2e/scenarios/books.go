@@ -37,18 +37,26 @@ func (s *Stage) checkBooks() {
 			live[a.order] = reference
 		}
 	}
+	const charged = "SELECT count(*) FROM payments WHERE state IN ('authorized', 'captured')"
+	there := 0
 	for reference, a := range all {
 		s.checkBook(reference, a)
+		there += s.Count(charged+" AND reference = $1", reference)
 	}
-	s.noteLedger("provider", ledger)
+	s.Check(there == s.Count(charged), "%d payments are charged by our books, %d of them by the provider's", s.Count(charged), there)
+	s.noteLedger(ledger)
 }
 
-// noteLedger notes what a ledger shows, after it was compared with our rows.
-func (s *Stage) noteLedger(of string, ledger []simulator.Effect) {
+// noteLedger notes what a ledger shows, after it was compared with our rows: of a scenario in parts, each time what has come to it.
+func (s *Stage) noteLedger(ledger []simulator.Effect) {
+	if s.noted > 0 && len(ledger) == s.noted {
+		return
+	}
 	counts := map[string]int{}
-	for _, e := range ledger {
+	for _, e := range ledger[s.noted:] {
 		counts[e.Kind]++
 	}
+	s.noted = len(ledger)
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[kind], kind))
@@ -56,7 +64,7 @@ func (s *Stage) noteLedger(of string, ledger []simulator.Effect) {
 	if parts == nil {
 		parts = []string{"nothing"}
 	}
-	s.Notef("in the %s's ledger: %s, as our rows say", of, strings.Join(parts, ", "))
+	s.Notef("in the ledger, and our rows say so: %s", strings.Join(parts, ", "))
 }
 
 // checkOnce ends the scenario if an effect happened twice under one key.
@@ -65,7 +73,7 @@ func (s *Stage) checkOnce(ledger []simulator.Effect) {
 	for _, e := range ledger {
 		of := [2]string{e.Kind, e.EffectKey}
 		times[of]++
-		s.Check(s.impossible || times[of] == 1, "the provider has %d effects of kind %s under the key %s", times[of], e.Kind, e.EffectKey)
+		s.Check(s.impossible || times[of] == 1, "the %s has %d effects of kind %s under the key %s", s.world.target, times[of], e.Kind, e.EffectKey)
 	}
 }
 

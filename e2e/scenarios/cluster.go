@@ -72,10 +72,29 @@ func (s *Stage) checkCluster() {
 		}
 		last[place] = e
 	}
+	s.checkRolledOut(ledger)
 	live := s.Count("SELECT count(*) FROM releases")
 	known := s.Count("SELECT count(*) FROM releases r JOIN deployments d ON d.account_id = r.account_id AND d.id = r.deployment_id AND d.reported_artifact = r.artifact")
 	s.Check(live == known, "%d of %d live releases are what the cluster said runs", known, live)
-	s.noteLedger("cluster", ledger)
+	s.noteLedger(ledger)
+}
+
+// checkRolledOut ends the scenario unless what our rows call live, and every deployment that has succeeded by them, was rolled out by the cluster.
+func (s *Stage) checkRolledOut(ledger []simulator.Effect) {
+	const done = "SELECT count(*) FROM effects e JOIN deployments d ON d.account_id = e.account_id AND d.operation_id = e.operation_id WHERE e.state = 'succeeded'"
+	there, live, seen := 0, 0, map[string]bool{}
+	for _, e := range ledger {
+		if e.Kind != rollout {
+			continue
+		}
+		there += s.Count(done+" AND e.effect_key = $1", e.EffectKey)
+		if of := e.Account + "/" + e.Environment + "/" + e.Digest; !seen[of] {
+			seen[of] = true
+			live += s.Count("SELECT count(*) FROM releases WHERE account_id = $1 AND environment = $2 AND artifact LIKE '%@' || $3", e.Account, e.Environment, e.Digest)
+		}
+	}
+	s.Check(there == s.Count(done), "%d deployments have succeeded, %d of them are in the cluster's ledger", s.Count(done), there)
+	s.Check(live == s.Count("SELECT count(*) FROM releases"), "%d releases are live, %d of them were rolled out by the cluster", s.Count("SELECT count(*) FROM releases"), live)
 }
 
 // interval says when a rollout went on, for messages.

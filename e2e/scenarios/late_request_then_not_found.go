@@ -54,11 +54,11 @@ func (p *Part) sendLate() (*faults.HTTPProxy, *harness.Service, *Mirror) {
 	return road, replica, m
 }
 
-// deliver lets the late send arrive, and returns what the desk has answered.
-func (p *Part) deliver(road *faults.HTTPProxy) harness.Answer {
+// deliver lets the late send arrive, and returns what it was answered.
+func (s *Stage) deliver(road *faults.HTTPProxy) harness.Answer {
 	before := len(road.Lost())
 	road.Deliver()
 	lost := road.Lost()
-	p.Check(len(lost) == before+1, "the desk gave no answer to the late send")
+	s.Check(len(lost) == before+1, "the late send got no answer")
 	return asAnswer(lost[before])
 }

@@ -1,32 +1,19 @@
 package scenarios
 
-import (
-	"time"
-
-	"github.com/einmal/einmal/e2e/faults"
-	"github.com/einmal/einmal/e2e/harness"
-	"github.com/einmal/einmal/e2e/record"
-)
+import "github.com/einmal/einmal/e2e/harness"
 
 var pausedBeforeSendThenNotFound = Scenario{
 	Name:    "paused_before_send_then_not_found",
 	Promise: "A sender paused before its first byte, until others have found nothing and moved on, adds no second effect when it goes on.",
 	Injects: true,
 	run: func(s *Stage) int {
-		sooner := brisk // a connection is tried again after one second: the pause should be over by then
-		sooner.Timeout, sooner.Lease = 300*time.Millisecond, 600*time.Millisecond
 		return s.EachAbility(everyAbility, sooner, (*Part).pauseAtConnect)
 	},
 }
 
 // pauseAtConnect freezes a sender in connect, lets another replica take over, and thaws it with its connection made.
 func (p *Part) pauseAtConnect() int {
-	door, err := faults.NewClosedDoor(p.desk.Address())
-	if err != nil {
-		p.Skipf("%v", err)
-	}
-	door.Record(record.From(p.ctx))
-	p.closers = append(p.closers, door.Close)
+	door := p.ClosedDoor(p.desk.Outside)
 	sender := p.Replica(door.URL())
 	m := p.Mirror(sender)
 	p.AwaitState(sender, m, "running")
@@ -39,11 +26,7 @@ func (p *Part) pauseAtConnect() int {
 		m.most = 1
 		p.InReview(other, m, 0)
 	}
-	door.Open()
-	p.Await("the paused sender's connection is made", func() bool { return door.Came() > 0 })
-	p.must(sender.Thaw())
-	p.must(sender.Terminate()) // it ends its call, notes what it saw, and closes its connections
-	p.Await("whatever it sent has arrived", func() bool { return door.Left() == door.Came() })
+	p.goOn(sender, door)
 	return p.afterThePause(other, m)
 }
 

@@ -8,23 +8,27 @@ var resolveWhilePaused = Scenario{
 	Injects: true,
 	run: func(s *Stage) int {
 		return s.EachClusterKeys(sooner, usual, func(y *Yard) int {
-			sender, release := y.pauseAtConnect()
+			door := y.ClosedDoor(y.cluster.Outside)
+			sender := y.ReplicaTo(door.URL())
+			r := y.Begin(sender, y.Plans())
+			y.Is(sender, r, "running")
+			y.Freeze(sender)
 			y.cluster.Down(send, lookUp, shut)
 			other := y.Replica()
-			review := y.WithPerson(other, release.of)
+			review := y.WithPerson(other, r)
 			y.Problem("a yes that nothing has confirmed", y.Resolve(other, review, "succeeded"), http.StatusConflict, "operation-running")
 			no := y.Resolve(other, review, "failed")
 			y.Check(no.Status == http.StatusOK && no.Text("state") == "resolved", "a no: got %v, want the review resolved", no)
 			newer := y.Plans()
-			y.Locked(other, newer, release.of)
+			y.Locked(other, newer, r)
 
 			y.cluster.Disarm()
-			y.Reconcile(other, release.of) // by itself the cluster would be asked at growing intervals
-			y.Is(other, release.of, "canceled")
+			y.Reconcile(other, r) // by itself the cluster would be asked at growing intervals
+			y.Is(other, r, "canceled")
 			y.Done(other, newer)
-			release.goOn(sender)
-			y.Is(other, release.of, "canceled")
-			found := y.cluster.Effects(release.of.EffectKey)
+			y.goOn(sender, door)
+			y.Is(other, r, "canceled")
+			found := y.cluster.Effects(r.EffectKey)
 			y.Check(len(found) == 0, "the cluster has %v, of what a person has withdrawn", found)
 			y.Live(other, newer)
 			return 1

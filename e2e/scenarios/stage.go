@@ -16,8 +16,8 @@ import (
 	"github.com/einmal/einmal/pkg/database"
 )
 
-// Stage is what a scenario plays on. A method that finds something not as it must be ends the scenario, so all but Do, Create and Insist are for
-// the scenario's own goroutine only.
+// Stage is what a scenario plays on. A method that finds something not as it must be ends the scenario, or changes what it has counted: those are for
+// the scenario's own goroutine only. Callers at once use what only sends (Do, Create, Insist, Comment, SetStatus; Till.Ask and Put, Yard.Ask) and Moment.
 type Stage struct {
 	ctx      context.Context
 	scenario string // its name
@@ -39,6 +39,7 @@ type Stage struct {
 	strikes    int                        // the other faults
 	closers    []func() error
 	notes      []string
+	noted      int // effects in the ledger that the notes tell of
 	skipped    string
 	failure    error
 }

@@ -1,58 +1,40 @@
 package scenarios
 
 import (
+	"net/http"
+
 	"github.com/einmal/einmal/e2e/faults"
-	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/services/simulator"
 )
 
 var staleHolderIsFenced = Scenario{
 	Name:    "stale_holder_is_fenced",
-	Promise: "A sender paused past its lease, until others have brought its release out and a newer one, changes nothing when it goes on.",
+	Promise: "A sender paused past its lease, until others have brought its release out and a newer one, changes nothing when what it sent arrives at last.",
 	Injects: true,
 	run: func(s *Stage) int {
-		return s.EachClusterKeys(sooner, usual, func(y *Yard) int {
-			sender, release := y.pauseAtConnect()
+		return s.EachClusterKeys(brisk, usual, func(y *Yard) int {
+			road := y.HTTPProxy(y.cluster.Service)
+			road.Next(faults.HoldRequest)
+			sender := y.ReplicaTo(road.URL())
+			r := y.Begin(sender, y.Plans())
+			y.Await("the send is on its way", func() bool { return road.Held() == 1 })
+			y.Freeze(sender)
+
 			other := y.Replica()
-			y.Succeeds(other, release.of)
+			y.Succeeds(other, r)
 			newer := y.Done(other, y.Plans())
-			release.goOn(sender)
-			y.Succeeds(other, release.of)
+			late := y.deliver(road)
+			if y.Keys == simulator.Honour {
+				y.Check(late.Header.Get("Idempotent-Replayed") == "true", "the late send got %v, want a replay of the second", late)
+			} else {
+				y.Check(late.Status == http.StatusConflict && late.Text("code") == "below_floor", "the late send got %v, want it refused by the floor", late)
+			}
+			y.must(sender.Thaw())
+			y.must(sender.Terminate()) // it notes what it saw
+			y.Succeeds(other, r)
 			y.Live(other, newer)
-			y.Notef("%d of 1 late sends arrived", y.cluster.Calls(send, release.of.EffectKey)-1)
+			y.Notef("the late send arrived and got %d", late.Status)
 			return 2
 		})
 	},
-}
-
-// sooner is brisk, for senders that are paused: a connection is tried again after one second, when the pause should be over.
-var sooner = Pace{Timeout: brisk.Timeout * 3 / 5, Lease: brisk.Lease * 3 / 5, Reconcile: brisk.Reconcile, KeyWindow: brisk.KeyWindow}
-
-// paused is a release whose sender was frozen with its connection not yet made.
-type paused struct {
-	of   *Release
-	yard *Yard
-	door *faults.ClosedDoor
-}
-
-// pauseAtConnect freezes a sender that is about to send a release.
-func (y *Yard) pauseAtConnect() (sender *harness.Service, p *paused) {
-	door, err := faults.NewClosedDoor(y.cluster.Address())
-	if err != nil {
-		y.Skipf("%v", err)
-	}
-	y.closers = append(y.closers, door.Close)
-	sender = y.ReplicaTo(door.URL())
-	r := y.Begin(sender, y.Plans())
-	y.Is(sender, r, "running")
-	y.Freeze(sender)
-	return sender, &paused{of: r, yard: y, door: door}
-}
-
-// goOn lets the sender go on, with its connection made, and waits until whatever it sends has arrived.
-func (p *paused) goOn(sender *harness.Service) {
-	p.door.Open()
-	p.yard.Await("the paused sender's connection is made", func() bool { return p.door.Came() > 0 })
-	p.yard.must(sender.Thaw())
-	p.yard.must(sender.Terminate()) // it ends its call, notes what it saw, and closes its connections
-	p.yard.Await("whatever it sent has arrived", func() bool { return p.door.Left() == p.door.Came() })
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/einmal/einmal/e2e/harness"
+	"github.com/einmal/einmal/e2e/record"
 	"github.com/einmal/einmal/services/simulator"
 )
 
@@ -29,7 +30,7 @@ func (s *Stage) Till(pace Pace) *Till {
 func (s *Stage) EachKeys(pace Pace, play func(t *Till) (effects int)) (effects int) {
 	t := s.Till(pace)
 	for _, t.Keys = range []simulator.Keys{simulator.Honour, simulator.Ignore} {
-		s.part = fmt.Sprintf("keys that the provider does %s", t.Keys)
+		s.begin(t.Keys)
 		s.psp.Can(simulator.Abilities{Keys: t.Keys, Lookup: true, Close: true})
 		injected := s.injected()
 		effects += play(t)
@@ -40,6 +41,12 @@ func (s *Stage) EachKeys(pace Pace, play func(t *Till) (effects int)) (effects i
 	}
 	s.part = ""
 	return effects
+}
+
+// begin begins a part that is played at a target which does this with effect keys.
+func (s *Stage) begin(keys simulator.Keys) {
+	s.part = map[simulator.Keys]string{simulator.Honour: "keys honoured", simulator.Ignore: "keys ignored"}[keys]
+	record.From(s.ctx).Part(s.part)
 }
 
 // paymentsRole is the argument of the binary.

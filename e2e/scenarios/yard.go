@@ -13,6 +13,7 @@ import (
 type Yard struct {
 	*Stage
 	Pace Pace
+	Keys simulator.Keys
 
 	replicas []*harness.Service
 }
@@ -31,16 +32,16 @@ const (
 func (s *Stage) Yard(pace Pace, rolloutTime time.Duration) *Yard {
 	s.Cluster(fmt.Sprintf("EINMAL_ROLLOUT_TIME=%s", rolloutTime))
 	s.db.Service = deploymentsRole
-	return &Yard{Stage: s, Pace: pace}
+	return &Yard{Stage: s, Pace: pace, Keys: simulator.Honour}
 }
 
 // EachClusterKeys plays a part at a cluster that honours effect keys and then at one that does not, which only its tokens and our asking before we send
 // again then make up for. In each, something must really go wrong.
 func (s *Stage) EachClusterKeys(pace Pace, rolloutTime time.Duration, play func(y *Yard) (effects int)) (effects int) {
 	y := s.Yard(pace, rolloutTime)
-	for _, keys := range []simulator.Keys{simulator.Honour, simulator.Ignore} {
-		s.part = fmt.Sprintf("keys that the cluster does %s", keys)
-		s.cluster.Can(simulator.Abilities{Keys: keys, Lookup: true, Close: true})
+	for _, y.Keys = range []simulator.Keys{simulator.Honour, simulator.Ignore} {
+		s.begin(y.Keys)
+		s.cluster.Can(simulator.Abilities{Keys: y.Keys, Lookup: true, Close: true})
 		injected := s.injected()
 		effects += play(y)
 		s.Check(s.injected() > injected, "no fault happened, so nothing was shown")
