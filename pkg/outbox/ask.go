@@ -61,7 +61,7 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 	case Different:
 		return toPerson(e)
 	case Stopped:
-		return isStopped(e)
+		return underOwnKey(e, isStopped(e))
 	case Reused:
 		return isReused(e)
 	case Closed:

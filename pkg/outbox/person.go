@@ -32,8 +32,8 @@ func (o *Outbox) Reconcile(tx database.Tx, account, operationID string) (Effect,
 }
 
 // Cancel withdraws an operation and returns its effect as it then is: canceled at once if it has certainly not been sent,
-// otherwise as it was, to be closed at the target. ErrRunning: it may have happened, and the target can't close. Call Nudge and
-// Announce after the commit.
+// otherwise as it was, to be closed at the target. ErrRunning: it may have happened, and the target can't close, or would close by a
+// key that is another's. Call Nudge and Announce after the commit.
 func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, error) {
 	e, t, err := o.ofTarget(tx, account, operationID)
 	if err != nil {
@@ -48,7 +48,11 @@ func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, er
 		e.State = idempotency.Canceled
 		return e, err
 	}
-	if !t.Ability.Close {
+	own, err := hasOwnKey(tx, e)
+	if err != nil {
+		return Effect{}, err
+	}
+	if !t.Ability.Close || !own {
 		return Effect{}, ErrRunning
 	}
 	switch changed, err = askToCancel(tx, e); {
@@ -69,7 +73,11 @@ func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idemp
 	if err != nil {
 		return err
 	}
-	if t.Lock != nil {
+	own, err := hasOwnKey(tx, e)
+	if err != nil {
+		return err
+	}
+	if t.Lock != nil && own { // under a key that is another's no copy of a send has an effect, and nothing can be closed
 		err := t.Lock.MayDecide(tx, e)
 		if errors.Is(err, ErrNotClosed) && state != idempotency.Succeeded {
 			return closeFirst(tx, e)

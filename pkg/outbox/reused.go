@@ -35,15 +35,19 @@ func underOwnKey(e Effect, s step) step {
 		if _, err := update(tx, the(e, tx.DB), map[string]any{}); err != nil {
 			return false, err
 		}
-		var own []string
-		err := the(e, tx.DB).Table("effects").Where(notReused).Pluck("id", &own).Error
-		if err != nil {
-			return false, fmt.Errorf("read effect: %w", err)
-		}
-		if len(own) == 0 {
-			return false, nil
+		if own, err := hasOwnKey(tx, e); err != nil || !own {
+			return false, err
 		}
 		return take(tx)
 	}
 	return s
+}
+
+// hasOwnKey reports whether no send has shown that the effect's key is another's.
+func hasOwnKey(tx database.Tx, e Effect) (bool, error) {
+	var own []string
+	if err := the(e, tx.DB).Table("effects").Where(notReused).Pluck("id", &own).Error; err != nil {
+		return false, fmt.Errorf("read effect: %w", err)
+	}
+	return len(own) == 1, nil
 }

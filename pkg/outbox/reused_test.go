@@ -58,7 +58,7 @@ func TestAKeyThatIsNotOurs(t *testing.T) {
 			s.clock.advance(time.Minute)
 			asked := s.takeToAsk(slow)
 			s.sent(slow, Evidence{Finding: Reused, Says: "answered 422"})
-			for _, ev := range []Evidence{{Finding: Confirmed, Reference: "D-theirs"}, {Finding: Verdict}, {Finding: NotFound}, {Finding: Ambiguous}} {
+			for _, ev := range []Evidence{{Finding: Confirmed, Reference: "D-theirs"}, {Finding: Verdict}, {Finding: Stopped}, {Finding: Accepted, Reference: "D-theirs"}, {Finding: NotFound}, {Finding: Ambiguous}} {
 				s.clock.advance(tick)
 				s.ok(s.box.settle(t.Context(), s.target, asked, ev, func(e Effect, now time.Time) step { return s.target.afterAsk(e, lookUp, ev, now) }))
 			}
@@ -73,6 +73,23 @@ func TestAKeyThatIsNotOurs(t *testing.T) {
 			e := s.sent(slow, Evidence{Finding: Reused, Says: "answered 422"})
 			if all := s.reviews(review.Contradiction); e.State != idempotency.Succeeded || len(all) != 1 {
 				t.Errorf("%+v, %+v", all, e)
+			}
+		})
+		t.Run("is not withdrawn by what it would close, and needs no close for a person's word to set its lock free", func(t *testing.T) {
+			s := set(t, keyedHigh)
+			_, lock := s.locked()
+			lock.MayDecide = func(database.Tx, Effect) error { return ErrNotClosed }
+			s.desk.onSend = always(Reused)
+			e := s.send(s.accept("k"))
+			err := s.inTx(func(tx database.Tx) error { _, err := s.box.Cancel(tx, s.account, e.OperationID); return err })
+			if !errors.Is(err, ErrRunning) || s.now(e).CancelAskedAt != nil {
+				t.Errorf("canceled: %v, %+v", err, s.now(e))
+			}
+			s.ok(s.inTx(func(tx database.Tx) error {
+				return s.box.Decide(tx, s.account, e.OperationID, idempotency.Failed, "")
+			}))
+			if e = s.now(e); e.State != idempotency.Failed || s.desk.called(shut) != 0 {
+				t.Errorf("%d closes, %+v", s.desk.called(shut), e)
 			}
 		})
 		t.Run("ends by a person who says how", func(t *testing.T) {
