@@ -12,7 +12,8 @@
 //	                execute_rollback.go, execute_environment.go
 //	deployment.go   what a deployment is, and its resource; pure
 //	environment.go  what an environment is: releases, the lock and who waits for it; pure
-//	provider.go     one call to the cluster, and what its answer, or the lack of one, shows; provider_rollout.go, provider_cancel.go
+//	provider.go     one call to the cluster; provider_rollout.go, provider_cancel.go
+//	evidence.go     what its answer, or the lack of one, shows; evidence_rollout.go, evidence_cancel.go
 //	settle.go       how a rollout ended: at the deployment, its environment and as the final answer; whose turn comes then;
 //	                settle_cancel.go how a stop did, settle_environment.go tokens and floors of the lock
 //	store.go        rows ↔ deployments; store_environment.go rows ↔ environments. The only files with queries

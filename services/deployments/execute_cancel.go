@@ -23,6 +23,10 @@ func (cs commands) cancel(ctx context.Context, req idempotency.Request, id strin
 		}
 		canceled = d.OperationID
 		effect, err := cs.outbox.Cancel(tx, d.AccountID, d.OperationID)
+		if errors.Is(err, outbox.ErrRunning) {
+			return idempotency.Answer{}, idemhttp.RefusalFinal(op, problem.New(problem.OperationRunning,
+				"The cluster has been sent something else under the effect key of this deployment, and a stop would be of that. A person decides how it ended."))
+		}
 		if err != nil && !errors.Is(err, outbox.ErrNoEffect) {
 			return idempotency.Answer{}, err
 		}

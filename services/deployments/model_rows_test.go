@@ -48,7 +48,7 @@ type lockModel struct {
 	db      *database.DB
 	tx      database.Tx
 	settle  *settler
-	answers map[question]reply // of statements: the same rows get the same answer
+	answers map[question]answered // of statements: the same rows get the same answer
 	asked   int
 }
 
@@ -59,7 +59,7 @@ type question struct {
 	floor uint8
 }
 
-type reply struct {
+type answered struct {
 	rows lockRows
 	ok   bool
 }
@@ -71,7 +71,7 @@ func newLockModel(t *testing.T, rules lockRules) *lockModel {
 	if err := migrations.Up(t.Context(), db, Name); err != nil {
 		t.Fatal(err)
 	}
-	m := &lockModel{t: t, rules: rules, db: db, settle: &settler{store: store{db}}, answers: map[question]reply{}}
+	m := &lockModel{t: t, rules: rules, db: db, settle: &settler{store: store{db}}, answers: map[question]answered{}}
 	box, err := outbox.New(outbox.Deps{
 		DB: db, Exec: idempotency.New(db, idempotency.Options{}), Log: slog.New(slog.DiscardHandler),
 		Record: func(database.Tx, ...idempotency.Event) error { return nil }, PollEvery: time.Hour,
@@ -158,7 +158,7 @@ func (m *lockModel) do(what string, rows lockRows, i int, floor uint8) (lockRows
 	if what == "draw" && ok {
 		after.of[i].state, after.of[i].due = dRunning, false
 	}
-	m.answers[q] = reply{after, ok}
+	m.answers[q] = answered{after, ok}
 	return after, ok
 }
 

@@ -3,13 +3,10 @@ package deployments
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -62,47 +59,6 @@ func newCluster(config Config) cluster {
 	}
 }
 
-// rollout is what the cluster says of a rollout.
-type rollout struct {
-	Reference string `json:"reference"`
-	EffectKey string `json:"effect_key"`
-	Artifact  string `json:"artifact"` // that was asked for
-	State     string `json:"state"`
-	Runs      string `json:"runs"` // of the service, now
-	Floor     int64  `json:"floor"`
-}
-
-// isAbout reports whether it is the rollout of an effect key. One of another key, or without a name, is the answer to somebody else's
-// question, or none of the cluster's.
-func (r rollout) isAbout(effectKey string) bool {
-	return r.Reference != "" && r.EffectKey == effectKey
-}
-
-// errorCode is how the cluster writes its codes.
-var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
-
-// look finds the last rollout under an effect key; nil: the cluster shows none. Of the evidence only that of a failed look counts.
-func (c cluster) look(ctx context.Context, effectKey string) (*rollout, *outbox.Evidence) {
-	var answer struct {
-		Items []rollout `json:"items"`
-	}
-	status, _, err := c.call(ctx, call{method: http.MethodGet, path: "/cluster/v1/rollouts?effect_key=" + url.QueryEscape(effectKey)}, &answer)
-	switch {
-	case err != nil:
-		ev := outbox.FailedAsk(err)
-		return nil, &ev
-	case len(answer.Items) == 0 && answer.Items != nil && status == http.StatusOK:
-		return nil, nil
-	case status != http.StatusOK || len(answer.Items) == 0: // a list that isn't there is not an empty one
-		return nil, &outbox.Evidence{Finding: outbox.Ambiguous, Says: fmt.Sprintf("the look-up was answered %d", status)}
-	}
-	last := &answer.Items[len(answer.Items)-1]
-	if !last.isAbout(effectKey) {
-		return nil, &outbox.Evidence{Finding: outbox.Ambiguous, Says: "the look-up was answered about another rollout"}
-	}
-	return last, nil
-}
-
 // call is one request. Without a body it only looks.
 type call struct {
 	method, path string
@@ -115,20 +71,21 @@ type call struct {
 const maxAnswer = 256 << 10
 
 // call makes one request. An error means that there was no whole answer.
-func (c cluster) call(ctx context.Context, of call, answer any) (status int, retryAfter time.Duration, err error) {
+func (c cluster) call(ctx context.Context, of call) (reply, error) {
 	// A body without GetBody can't be sent a second time, which net/http would do by itself on a connection that dies before
 	// its answer, seeing an Idempotency-Key.
 	var reader io.Reader
 	var body []byte
 	if of.body != nil {
+		var err error
 		if body, err = json.Marshal(of.body); err != nil {
-			return 0, 0, err
+			return reply{}, err
 		}
 		reader = io.NopCloser(bytes.NewReader(body))
 	}
 	req, err := http.NewRequestWithContext(ctx, of.method, c.base+of.path, reader)
 	if err != nil {
-		return 0, 0, err
+		return reply{}, err
 	}
 	req.ContentLength = int64(len(body))
 	req.Header.Set("Authorization", "Bearer "+c.readToken)
@@ -142,43 +99,18 @@ func (c cluster) call(ctx context.Context, of call, answer any) (status int, ret
 	}
 	res, err := c.client.Do(req)
 	if err != nil {
-		return 0, 0, err
+		return reply{}, err
 	}
 	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
-	if err != nil {
-		return 0, 0, err
+	r := reply{status: res.StatusCode}
+	if r.body, err = io.ReadAll(io.LimitReader(res.Body, maxAnswer)); err != nil {
+		return reply{}, err
 	}
-	retryAfter = outbox.RetryAfter(res.Header.Get("Retry-After"), time.Now())
-	if json.Unmarshal(text, answer) != nil { // half of what can't be read is nothing: the status decides
-		reflect.ValueOf(answer).Elem().SetZero()
-	}
-	return res.StatusCode, retryAfter, nil
+	r.retryAfter = outbox.RetryAfter(res.Header.Get("Retry-After"), time.Now())
+	return r, nil
 }
 
-// notBegun is the evidence of a send that was answered, and not with what it was for. Somebody on the way may have said that: a proxy, a
-// gateway, a page to log in. What ends an effect is believed only in the cluster's own words.
-//
-//	400, 413 invalid, 422 refused    this send is refused, and the next would be
-//	401, 403, 429                    somebody at the door has turned it away: a token that an operator will mend, a limit
-//	all else                         nothing is known. 404, 405, 410: a wrong URL, or a proxy. 408, 5xx: it may have been at work. 3xx: not
-//	                                 followed. 409: another send of the key is in progress. 422 key_reused: an earlier one was answered.
-func notBegun(status int, code string, retryAfter time.Duration) outbox.Evidence {
-	if !errorCode.MatchString(code) {
-		code = "" // people are told codes, not what else somebody may have put there
-	}
-	ev := outbox.Evidence{Finding: outbox.Ambiguous, Says: strings.TrimSpace(fmt.Sprintf("answered %d %s", status, code)), RetryAfter: retryAfter}
-	switch status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge:
-		if code == "invalid" {
-			ev.Finding = outbox.Refused
-		}
-	case http.StatusUnprocessableEntity:
-		if code == "refused" {
-			ev.Finding = outbox.Refused
-		}
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		ev.Finding = outbox.NotSent
-	}
-	return ev
+// look asks for the rollouts under an effect key.
+func (c cluster) look(ctx context.Context, effectKey string) (reply, error) {
+	return c.call(ctx, call{method: http.MethodGet, path: "/cluster/v1/rollouts?effect_key=" + url.QueryEscape(effectKey)})
 }
