@@ -79,8 +79,8 @@ func TestCancelingARollout(t *testing.T) {
 
 		t.Run("that a person says was broken off keeps the lock until the cluster says so", func(t *testing.T) {
 			s, d := goingOn(t)
-			s.cluster.do("POST", "/_faults", `{"target":"cluster","operation":"stop","when":"before","action":"lose","times":1000}`, nil)
-			s.cluster.do("POST", "/_faults", `{"target":"cluster","operation":"lookup","when":"before","action":"lose","times":1000}`, nil)
+			s.cluster.Arm(`{"target":"cluster","operation":"stop","when":"before","action":"lose","times":1000}`)
+			s.cluster.Arm(`{"target":"cluster","operation":"lookup","when":"before","action":"lose","times":1000}`)
 			var stop operation
 			s.about(t, d.ID, "cancel", "c", nothing).Decode(t, &stop)
 			await(t, "a person is asked", func() bool { stop = s.operation(t, stop.ID); return stop.ReviewID != "" })
@@ -137,9 +137,7 @@ func TestCancelingARollout(t *testing.T) {
 			}
 			s.succeeds(t, "next", command("b", ""))
 			await(t, "the late request has arrived", func() bool {
-				var calls []struct{ Kind, EffectKey string }
-				s.cluster.do("GET", "/_calls?target=cluster", "", &calls)
-				return len(calls) > 2
+				return len(s.cluster.Calls("cluster")) > 2
 			})
 			s.cluster.rolledOut("b")
 			s.healthy(t)

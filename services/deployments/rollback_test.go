@@ -50,7 +50,7 @@ func TestARollback(t *testing.T) {
 			refused := s.deploy(t, "no", `{"service":"refused","environment":"prod","artifact":"`+image("c")+`"}`, wait)
 			expect(t, refused, 409, problem.EffectRefused)
 			failing := s.accepted(t, s.deploy(t, "fails", command("d", "")))
-			s.cluster.disarm()
+			s.cluster.Disarm()
 			s.is(t, failing.ID, "succeeded")
 			var op operation
 			s.agent().Send(t, "GET", "/v1/operations", "", key("no")).Decode(t, &op)

@@ -50,7 +50,7 @@ func startAt(t *testing.T, kind database.Kind, c cluster, changes ...func(*deplo
 func startOn(t *testing.T, db *database.DB, c cluster, changes ...func(*deployments.Config)) running {
 	t.Helper()
 	config := defaults()
-	config.ProviderURL = c.url
+	config.ProviderURL = c.URL
 	config.ProviderTimeout, config.EffectLease = time.Second, 2*time.Second
 	config.ReconcileEvery, config.FollowEvery = 20*time.Millisecond, 10*time.Millisecond
 	for _, change := range changes {

@@ -62,7 +62,7 @@ func TestTheStatusReachesEveryState(t *testing.T) {
 		h.follow(t, slow, canceled)
 
 		s.cluster.arm("send", "after", "reset", "")
-		s.cluster.do("POST", "/_faults", `{"target":"cluster","operation":"close","when":"before","action":"status","status":500,"times":2}`, nil)
+		s.cluster.Arm(`{"target":"cluster","operation":"close","when":"before","action":"status","status":500,"times":2}`)
 		h.follow(t, s, s.accepted(t, s.deploy(t, "unknown", command("f", ""))))
 
 		s.cluster.arm("send", "after", "half", "")

@@ -43,9 +43,7 @@ func TestAToken(t *testing.T) {
 				}
 				s.succeeds(t, "b", command("b", ""))
 				await(t, "the late request is decided", func() bool {
-					var calls []struct{ Kind string }
-					s.cluster.do("GET", "/_calls?target=cluster", "", &calls)
-					return len(calls) > 0
+					return len(s.cluster.Calls("cluster")) > 0
 				})
 				s.cluster.rolledOut("a", "b")
 				s.healthy(t)

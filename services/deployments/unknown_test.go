@@ -92,7 +92,7 @@ func TestAPersonDecidesOnlyWhatIsClosed(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s := start(t, kind, func(c *deployments.Config) { c.ProviderTimeout = 150 * time.Millisecond })
 		s.cluster.arm("send", "before", "lose", "")
-		s.cluster.do("POST", "/_faults", `{"target":"cluster","operation":"close","when":"before","action":"hang","times":1000}`, nil)
+		s.cluster.Arm(`{"target":"cluster","operation":"close","when":"before","action":"hang","times":1000}`)
 		d := s.accepted(t, s.deploy(t, "k", command("a", "")))
 		op := s.withPerson(t, d)
 		resolve := func(k, state string) servertest.Answer {
@@ -105,7 +105,7 @@ func TestAPersonDecidesOnlyWhatIsClosed(t *testing.T) {
 		if s.prod(t).Lock == nil || s.now(t, d.ID).State != "unknown" {
 			t.Errorf("the lock is free, %+v", s.now(t, d.ID))
 		}
-		s.cluster.disarm() // and now the close gets through: nothing had begun
+		s.cluster.Disarm() // and now the close gets through: nothing had begun
 		if d = s.is(t, d.ID, "canceled"); d.Reason == "" || s.prod(t).Lock != nil {
 			t.Errorf("%+v", d)
 		}

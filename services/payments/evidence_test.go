@@ -54,7 +54,7 @@ func (b *between) next(times int64, path string, status int, body string) {
 func startBetween(t *testing.T) (running, *between) {
 	t.Helper()
 	provider := startPSP(t, database.SQLite)
-	simulated, err := url.Parse(provider.url)
+	simulated, err := url.Parse(provider.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,7 @@ func TestWhatASendIsSeenAs(t *testing.T) {
 					t.Errorf("%+v, want %s", op.Attempts, c.want)
 				}
 				s.psp.struck(1)
-				s.psp.do("DELETE", "/_faults", "", nil)
+				s.psp.Disarm()
 				s.becomes(op.ID, "has ended, so that it takes no fault of the next", func(op operation) bool { return op.Response.Status != 0 })
 			})
 		}
@@ -294,7 +294,7 @@ func TestUnknownIsLive(t *testing.T) {
 		}
 		expect(t, "another", s.pay("k2", "o"), 409, problem.OrderBusy)
 		expect(t, "capture", s.capture("c", p.ID, "1"), 409, problem.PaymentBusy)
-		s.psp.do("DELETE", "/_faults", "", nil)
+		s.psp.Disarm()
 		s.ends(op.ID, "succeeded")
 		expect(t, "another", s.pay("k2", "o"), 409, problem.OrderBusy)
 		s.psp.has("authorize 1250 EUR")
@@ -493,7 +493,7 @@ func TestAttemptsEnd(t *testing.T) {
 	if i := s.psp.intents(); len(i) != 1 || i[0].Status != "canceled" {
 		t.Errorf("%+v", i)
 	}
-	s.psp.do("DELETE", "/_faults", "", nil)
+	s.psp.Disarm()
 	s.done(s.pay("k2", "o", wait), "authorized")
 	s.healthy()
 }

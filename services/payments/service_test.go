@@ -54,7 +54,7 @@ func startWith(t *testing.T, kind database.Kind, provider psp, changes ...func(*
 func (r running) replica(changes ...func(*payments.Config)) running {
 	r.t.Helper()
 	config := defaults()
-	config.ProviderURL = r.psp.url
+	config.ProviderURL = r.psp.URL
 	for _, change := range changes {
 		change(&config)
 	}
@@ -68,7 +68,7 @@ func (r running) replica(changes ...func(*payments.Config)) running {
 
 // at is the same, for a subtest.
 func (r running) at(t *testing.T) running {
-	r.t, r.psp.t = t, t
+	r.t, r.psp.T = t, t
 	return r
 }
 

@@ -29,7 +29,7 @@ import (
 func TestStripeTakesOurRequests(t *testing.T) {
 	mock := startStripeMock(t)
 	provider := startPSP(t, database.SQLite)
-	simulated, err := url.Parse(provider.url)
+	simulated, err := url.Parse(provider.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,20 +1,13 @@
 package tickets_test
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"log/slog"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/database"
-	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/services/simulator"
+	"github.com/einmal/einmal/services/simulator/simtest"
 	"github.com/einmal/einmal/services/tickets"
 )
 
@@ -22,10 +15,7 @@ import (
 const patience = 25 * time.Second
 
 // desk is a simulated desk: the truth about what was sent.
-type desk struct {
-	t   *testing.T
-	url string
-}
+type desk struct{ simtest.Simulator }
 
 // abilities are what a desk can do that EINMAL_DESK_ABILITY describes by the same name, and no more.
 var abilities = map[string]string{
@@ -38,51 +28,23 @@ var abilities = map[string]string{
 // startDesk runs a simulator with an ability until the test ends.
 func startDesk(t *testing.T, kind database.Kind, ability string) desk {
 	t.Helper()
-	db := dbtest.Connect(t, dbtest.URL(t, kind), database.Options{})
-	if err := migrations.Up(t.Context(), db, simulator.Name); err != nil {
-		t.Fatal(err)
-	}
-	config := simulator.Config{Listen: "127.0.0.1:0", Token: "demo-provider", ReadToken: "demo-provider-read", ShutdownGrace: patience}
-	service, err := simulator.New(config, simulator.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := service.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- service.Serve(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Errorf("desk: %v", err)
-		}
-	})
-	d := desk{t, "http://" + service.Addr()}
-	d.do("POST", "/_abilities", abilities[ability], nil)
+	d := desk{simtest.Start(t, kind)}
+	d.Abilities(abilities[ability])
 	return d
 }
 
-// arm makes a fault strike the next calls of a kind.
-func (d desk) arm(fault string) {
-	d.t.Helper()
-	d.do("POST", "/_faults", fault, nil)
-}
-
 // ledger is what really happened.
-func (d desk) ledger() (all []simulator.Effect) {
-	d.t.Helper()
-	d.do("GET", "/_ledger", "", &all)
-	return all
+func (d desk) ledger() []simulator.Effect {
+	d.T.Helper()
+	return d.Ledger("desk")
 }
 
 // has holds the ledger to a number of tickets, and returns the first.
 func (d desk) has(want int) (first simulator.Effect) {
-	d.t.Helper()
+	d.T.Helper()
 	all := d.ledger()
 	if len(all) != want {
-		d.t.Errorf("the desk has %d tickets, want %d: %v", len(all), want, all)
+		d.T.Errorf("the desk has %d tickets, want %d: %v", len(all), want, all)
 	}
 	if len(all) > 0 {
 		first = all[0]
@@ -92,32 +54,8 @@ func (d desk) has(want int) (first simulator.Effect) {
 
 // open opens a ticket under an effect key behind the service's back.
 func (d desk) open(effectKey string) {
-	d.t.Helper()
-	d.do("POST", "/desk/v1/tickets", `{"title":"t"}`, nil, "Authorization: Bearer demo-provider", "Idempotency-Key: "+effectKey)
-}
-
-func (d desk) do(method, path, body string, into any, headers ...string) {
-	d.t.Helper()
-	request, err := http.NewRequestWithContext(d.t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	for _, header := range headers {
-		name, value, _ := strings.Cut(header, ": ")
-		request.Header.Set(name, value)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if into != nil {
-		err = errors.Join(err, json.Unmarshal(text, into))
-	}
-	if err != nil || response.StatusCode >= 300 {
-		d.t.Fatalf("%s %s: %d %s, %v", method, path, response.StatusCode, text, err)
-	}
+	d.T.Helper()
+	d.Do("POST", "/desk/v1/tickets", `{"title":"t"}`, nil, "Idempotency-Key: "+effectKey)
 }
 
 // mirroring is a service with a desk, of which it is told the truth.
@@ -125,7 +63,7 @@ func mirroring(t *testing.T, kind database.Kind, ability string, changes ...func
 	t.Helper()
 	d := startDesk(t, kind, ability)
 	return start(t, kind, append([]func(*tickets.Config){func(c *tickets.Config) {
-		c.ProviderURL, c.DeskAbility = d.url, ability
+		c.ProviderURL, c.DeskAbility = d.URL, ability
 		c.ReconcileEvery = 20 * time.Millisecond
 	}}, changes...)...), d
 }

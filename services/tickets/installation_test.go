@@ -103,7 +103,7 @@ func TestEveryReplicaSendsTheSameKeys(t *testing.T) {
 // before is in front of a desk that is there.
 func before(d desk) func(*tickets.Config) {
 	return func(c *tickets.Config) {
-		c.ProviderURL, c.DeskAbility, c.ReconcileEvery = d.url, "key", 20*time.Millisecond
+		c.ProviderURL, c.DeskAbility, c.ReconcileEvery = d.URL, "key", 20*time.Millisecond
 	}
 }
 

@@ -44,7 +44,7 @@ func TestATicketIsMirrored(t *testing.T) {
 			t.Run("once, where the answer got lost after it had happened, at a desk whose ability is "+ability, func(t *testing.T) {
 				t.Parallel() // each waits most of its time
 				s, d := mirroring(t, kind, ability)
-				d.arm(`{"target":"desk","operation":"send","when":"after","action":"reset","times":1}`)
+				d.Arm(`{"target":"desk","operation":"send","when":"after","action":"reset","times":1}`)
 				made, id := s.mirrored(t, "k", "ops")
 				if ability == "none" { // nobody but a person can say
 					op := s.becomes(t, id, "is with a person", func(op operation) bool { return op.ReviewID != "" })
@@ -86,7 +86,7 @@ func TestATicketIsMirrored(t *testing.T) {
 			t.Run("when the desk has time again, at a desk whose ability is "+ability, func(t *testing.T) {
 				t.Parallel() // each waits most of its time
 				s, d := mirroring(t, kind, ability)
-				d.arm(`{"target":"desk","operation":"send","when":"before","action":"status","status":429,"times":1}`)
+				d.Arm(`{"target":"desk","operation":"send","when":"before","action":"status","status":429,"times":1}`)
 				_, id := s.mirrored(t, "k", "ops")
 				op := s.ends(t, id, "succeeded")
 				if diff := cmp.Diff([]string{"not_sent", "confirmed"}, op.outcomes()); diff != "" {
@@ -131,7 +131,7 @@ func TestOnlyANewTicketIsMirrored(t *testing.T) {
 func TestTwoTicketsOfOneMirrorAreAPersonsToSee(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s, d := mirroring(t, kind, "lookup", later)
-		d.arm(resets)
+		d.Arm(resets)
 		_, id := s.mirrored(t, "k", "ops")
 		op := s.becomes(t, id, "is unknown", func(op operation) bool { return op.State == "unknown" })
 		d.open(op.EffectKey)

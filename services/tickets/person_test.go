@@ -45,7 +45,7 @@ func TestCancel(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		t.Run("ends at once what was not sent", func(t *testing.T) {
 			s, d := mirroring(t, kind, "lookup")
-			d.arm(busy)
+			d.Arm(busy)
 			made, id := s.mirrored(t, "k", "ops")
 			s.becomes(t, id, "waits for another try", func(op operation) bool {
 				return op.State == "queued" && len(op.Attempts) > 0 && op.Attempts[len(op.Attempts)-1].Outcome == "not_sent"
@@ -75,7 +75,7 @@ func TestCancel(t *testing.T) {
 
 		t.Run("is refused for good where the effect may have happened and the desk can't close", func(t *testing.T) {
 			s, d := mirroring(t, kind, "lookup", brisk)
-			d.arm(hangs)
+			d.Arm(hangs)
 			_, id := s.mirrored(t, "k", "ops")
 			s.becomes(t, id, "is being sent", func(op operation) bool { return op.State == "running" || op.State == "unknown" })
 			no := s.cancel(t, id, "c")
@@ -96,7 +96,7 @@ func TestCancel(t *testing.T) {
 		} {
 			t.Run(name, func(t *testing.T) {
 				s, d := mirroring(t, kind, "close", brisk)
-				d.arm(c.fault)
+				d.Arm(c.fault)
 				_, id := s.mirrored(t, "k", "ops")
 				s.becomes(t, id, "is being sent", func(op operation) bool { return op.State == "running" })
 				a := s.cancel(t, id, "c")
@@ -143,7 +143,7 @@ func later(c *tickets.Config) { c.ReconcileEvery = time.Hour }
 func TestReconcile(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s, d := mirroring(t, kind, "lookup", later)
-		d.arm(resets)
+		d.Arm(resets)
 		_, id := s.mirrored(t, "k", "ops")
 		s.becomes(t, id, "is unknown", func(op operation) bool { return op.State == "unknown" })
 
@@ -181,7 +181,7 @@ type review struct {
 func TestAReview(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s, d := mirroring(t, kind, "none")
-		d.arm(strings.Replace(resets, `"times":1`, `"times":3`, 1))
+		d.Arm(strings.Replace(resets, `"times":1`, `"times":3`, 1))
 		withPerson := func(k string) (ticket, operation) {
 			made, id := s.mirrored(t, k, "ops")
 			return made, s.becomes(t, id, "is with a person", func(op operation) bool { return op.ReviewID != "" })
