@@ -24,7 +24,7 @@ func (o *Outbox) moment() moment {
 }
 
 // before reports whether a time of the database is still to come, by our own monotonic clock: a process that slept between the
-// take and now must not send any more (PROTOCOL rule 1).
+// take and now must not send any more (docs/protocol.md, rule 1).
 func (m moment) before(limit *time.Time) bool {
 	return limit != nil && m.database.Add(time.Since(m.local)).Before(*limit)
 }
