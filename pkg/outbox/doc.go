@@ -22,5 +22,6 @@
 //	reused.go     an effect key that the target knows with another command
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first
+//	unserved.go   open effects that nobody here can bring out
 //	outbox.go     puts them together, starts and stops
 package outbox

@@ -1,7 +1,9 @@
 package outbox
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +74,15 @@ func TestEnqueue(t *testing.T) {
 				})
 				if err == nil {
 					t.Errorf("took one that is %q", state)
+				}
+			}
+		})
+		t.Run("refuses a target that this process does not serve, and says so", func(t *testing.T) {
+			op := idempotency.Operation{AccountID: s.account, ID: "op_x", IdempotencyKey: "x", State: idempotency.Queued}
+			for name, write := range map[string]func(database.Tx, idempotency.Operation, string, string, []byte) error{"Enqueue": s.box.Enqueue, "Wait": s.box.Wait} {
+				err := s.inTx(func(tx database.Tx) error { return write(tx, op, "dekc", "mirror", []byte("{}")) })
+				if !errors.Is(err, ErrNotServed) || !strings.Contains(err.Error(), `"dekc"`) {
+					t.Errorf("%s: %v", name, err)
 				}
 			}
 		})

@@ -51,6 +51,9 @@ type Outbox struct {
 	changed   signals // an operation was settled
 }
 
+// ErrNotServed: this process has no target of that name. Nobody here could send the effect, ask about it, or settle it.
+var ErrNotServed = errors.New("target is not served by this process")
+
 // New makes an outbox for targets. Effects for others stay where they are.
 func New(deps Deps, targets ...Target) (*Outbox, error) {
 	if deps.PollEvery <= 0 {
@@ -71,7 +74,8 @@ func New(deps Deps, targets ...Target) (*Outbox, error) {
 }
 
 // Enqueue writes an effect in the transaction that accepts its operation, in the operation's state: due at once when queued, not
-// at all while it waits for a person. name tells the effects of one key apart. Call Nudge after the commit.
+// at all while it waits for a person. name tells the effects of one key apart. ErrNotServed: nobody would bring it out. Call Nudge
+// after the commit.
 func (o *Outbox) Enqueue(tx database.Tx, op idempotency.Operation, target, name string, command []byte) error {
 	due := &tx.Now
 	if op.State == idempotency.AwaitingApproval {
@@ -83,6 +87,9 @@ func (o *Outbox) Enqueue(tx database.Tx, op idempotency.Operation, target, name 
 func (o *Outbox) insert(tx database.Tx, op idempotency.Operation, target, name string, command []byte, due *time.Time) error {
 	if op.State != idempotency.Queued && op.State != idempotency.AwaitingApproval {
 		return fmt.Errorf("enqueue effect: it can't begin in state %q", op.State)
+	}
+	if _, err := o.target(target); err != nil {
+		return fmt.Errorf("enqueue effect: %w", err)
 	}
 	namespace, err := o.namespace.of(tx)
 	if err != nil {
@@ -99,6 +106,15 @@ func (o *Outbox) insert(tx database.Tx, op idempotency.Operation, target, name s
 	return nil
 }
 
+// target is the one of that name.
+func (o *Outbox) target(name string) (Target, error) {
+	t, served := o.targets[name]
+	if !served {
+		return Target{}, fmt.Errorf("%w: %q", ErrNotServed, name)
+	}
+	return t, nil
+}
+
 // Nudge says that an effect may be due, or due soon: the one that has just been committed.
 func (o *Outbox) Nudge() { o.nudges.broadcast() }
 
@@ -108,6 +124,7 @@ func (o *Outbox) Announce(operationID string) { o.changed.of(operationID).broadc
 // Run works until ctx ends. Then nothing new is taken, and what is under way ends and is settled.
 func (o *Outbox) Run(ctx context.Context) {
 	var running sync.WaitGroup
+	running.Go(func() { o.warnOfUnserved(ctx) })
 	for _, t := range o.targets {
 		for _, l := range o.lanes(t) {
 			running.Go(func() { o.run(ctx, l) })

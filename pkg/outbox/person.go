@@ -33,7 +33,8 @@ func (o *Outbox) Reconcile(tx database.Tx, account, operationID string) (Effect,
 
 // Cancel withdraws an operation and returns its effect as it then is: canceled at once if it has certainly not been sent,
 // otherwise as it was, to be closed at the target. ErrRunning: it may have happened, and the target can't close, or would close by a
-// key that is another's. Call Nudge and Announce after the commit.
+// key that is another's. ErrNotServed: only who serves the target knows what ends with the effect. Call Nudge and Announce after the
+// commit.
 func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, error) {
 	e, t, err := o.ofTarget(tx, account, operationID)
 	if err != nil {
@@ -66,8 +67,8 @@ func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, er
 }
 
 // Decide ends an unknown effect by a person's word. ErrRunning: somebody is asking the target at this moment, or it is not
-// unknown. An effect that holds a lock which its target has not closed ends later, by that: a no withdraws it, a yes is ErrNotClosed. Call
-// Announce after the commit.
+// unknown. An effect that holds a lock which its target has not closed ends later, by that: a no withdraws it, a yes is ErrNotClosed.
+// ErrNotServed as of Cancel. Call Announce after the commit.
 func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idempotency.State, reference string) error {
 	e, t, err := o.ofTarget(tx, account, operationID)
 	if err != nil {
@@ -139,9 +140,9 @@ func (o *Outbox) ofTarget(tx database.Tx, account, operationID string) (Effect, 
 	if err != nil {
 		return Effect{}, Target{}, err
 	}
-	t, known := o.targets[e.Target]
-	if !known {
-		return Effect{}, Target{}, fmt.Errorf("end effect: this process does not serve target %q", e.Target)
+	t, err := o.target(e.Target)
+	if err != nil {
+		return Effect{}, Target{}, fmt.Errorf("end effect: %w", err)
 	}
 	return e, t, nil
 }

@@ -128,6 +128,10 @@ var entries = []Entry{
 		FingerprintVersionUnknown, 503, "Fingerprint version unknown", EffectUnknown, RetrySameKey, NextRetrySameKey, waitRollout,
 		"The operation of this key was stored by a newer release than the one that answered, which therefore cannot compare the commands. It happens during a rollout; the same request succeeds when the release is everywhere.",
 	},
+	{
+		TargetNotServed, 503, "Target not served", EffectNone, RetrySameKey, NextRetrySameKey, waitRollout,
+		"The process that answered has no connection configured to the target of this operation's effect, and ends nothing there. During a rollout another process has one; else an operator has to configure it again. Nothing was done; the same request with the same key works then.",
+	},
 
 	// The service.
 	{

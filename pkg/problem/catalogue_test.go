@@ -21,7 +21,7 @@ var contract = map[problem.Code]int{
 	"operation-in-progress": 409, "operation-not-found": 404, "operation-final": 409, "operation-running": 409,
 	"operation-canceled": 409, "deadline-exceeded": 409, "attempts-exhausted": 409, "effect-refused": 409,
 
-	"internal-error": 500, "fingerprint-version-unknown": 503, "store-rewound": 503, "store-unavailable": 503,
+	"internal-error": 500, "fingerprint-version-unknown": 503, "target-not-served": 503, "store-rewound": 503, "store-unavailable": 503,
 
 	"ticket-closed": 409, "version-mismatch": 409,
 
@@ -99,7 +99,7 @@ func TestTransientRefusalsAskForTheSameKeyLater(t *testing.T) {
 	for _, code := range []problem.Code{
 		problem.EnvironmentLocked, problem.OrderBusy, problem.PaymentBusy,
 		problem.OperationInProgress, problem.RateLimited,
-		problem.StoreUnavailable, problem.StoreRewound, problem.FingerprintVersionUnknown,
+		problem.StoreUnavailable, problem.StoreRewound, problem.FingerprintVersionUnknown, problem.TargetNotServed,
 	} {
 		e, _ := problem.Lookup(code)
 		if e.Retry != problem.RetrySameKey || e.NextAction != problem.NextRetrySameKey || e.RetryAfterSeconds == 0 {

@@ -67,6 +67,7 @@ const (
 	AttemptsExhausted         Code = "attempts-exhausted"
 	EffectRefused             Code = "effect-refused"
 	FingerprintVersionUnknown Code = "fingerprint-version-unknown"
+	TargetNotServed           Code = "target-not-served"
 
 	// The service.
 	InternalError    Code = "internal-error"

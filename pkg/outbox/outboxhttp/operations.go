@@ -68,6 +68,8 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 			return idempotency.Answer{}, h.refuse(tx, account, id, problem.OperationFinal, "This operation has ended; its answer does not change any more.")
 		case errors.Is(err, outbox.ErrRunning):
 			return idempotency.Answer{}, h.refuse(tx, account, id, problem.OperationRunning, "Its effect may have happened, and its target can't take it back. Wait for its final answer.")
+		case errors.Is(err, outbox.ErrNotServed):
+			return idempotency.Answer{}, notServed()
 		case err != nil:
 			return idempotency.Answer{}, err
 		}
@@ -79,6 +81,11 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 	h.Outbox.Nudge()
 	h.Outbox.Announce(id)
 	return idemhttp.Write(c, result)
+}
+
+// notServed is the answer where nobody here can end an effect. Nothing is stored: another process can, or this one later.
+func notServed() *problem.Problem {
+	return problem.New(problem.TargetNotServed, "This process does not serve the target of the operation's effect, so it can't end it; nothing was done.")
 }
 
 // asItIs answers with the operation of an effect as the transaction leaves it. Where somebody else has ended it since the effect was

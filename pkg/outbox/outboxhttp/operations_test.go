@@ -98,6 +98,20 @@ func TestCancel(t *testing.T) {
 			}
 		})
 
+		t.Run("waits for a process that serves the target", func(t *testing.T) {
+			s := start(t, kind, unable)
+			id := s.accept(t, "k")
+			s.moveTo(t, "another desk")
+			p := expect(t, "cancel", s.about(t, "cancel", id, "c"), 503, problem.TargetNotServed)
+			if op := s.operation(t, id); p.Effect != "none" || p.Retry != problem.RetrySameKey || p.RetryAfterSeconds == 0 || op.State != "queued" {
+				t.Errorf("%+v, and the operation: %+v", p, op)
+			}
+			s.moveTo(t, "desk")
+			if op := told(t, s.about(t, "cancel", id, "c")); op.State != "canceled" {
+				t.Errorf("%+v", op)
+			}
+		})
+
 		t.Run("is refused for good where it may have happened and can't be closed", func(t *testing.T) {
 			s := start(t, kind, lookedUp)
 			s.desk.says(shows(ambiguous), nil, nil)

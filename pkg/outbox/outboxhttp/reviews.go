@@ -196,6 +196,8 @@ func (h Handlers) decide(tx database.Tx, own idempotency.Operation, r review.Rev
 		busy := problem.New(problem.OperationRunning, "The operation is being sent, or its target is being asked at this moment. Try again; it can be decided while it is unknown.")
 		busy.RetryAfterSeconds, busy.Retry, busy.NextAction = 1, problem.RetrySameKey, problem.NextRetrySameKey
 		return idemhttp.RefusalForNow(busy)
+	case errors.Is(err, outbox.ErrNotServed):
+		return notServed()
 	}
 	return err
 }

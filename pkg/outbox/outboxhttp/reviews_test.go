@@ -170,6 +170,9 @@ func TestResolution(t *testing.T) {
 					t.Errorf("%s: %+v", body, p.Errors)
 				}
 			}
+			s.moveTo(t, "another desk")
+			expect(t, "a target that is not served", s.resolve(t, op.ReviewID, "r", found), 503, problem.TargetNotServed)
+			s.moveTo(t, "desk")
 			if after := s.count(t, "operations"); after != before {
 				t.Errorf("%d operations, and then %d", before, after)
 			}

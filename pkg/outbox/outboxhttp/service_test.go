@@ -161,6 +161,14 @@ func (s effects) accept(t *testing.T, k string) string {
 	return result.Operation.ID
 }
 
+// moveTo makes all effects those of a target of that name, as if its settings had changed.
+func (s effects) moveTo(t *testing.T, target string) {
+	t.Helper()
+	if err := s.db.InTx(t.Context(), func(tx database.Tx) error { return tx.Exec("UPDATE effects SET target = ?", target).Error }); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // about sends a write about an operation, as acme's agent.
 func (s effects) about(t *testing.T, what, id, k string) servertest.Answer {
 	t.Helper()
