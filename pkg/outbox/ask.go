@@ -22,14 +22,14 @@ func (o *Outbox) ask(ctx context.Context, t Target, e Effect) error {
 		evidence.Says = "whoever was sending has not said what came of it, their process may have died; " + evidence.Says
 	}
 	switch kind {
-	case shut:
+	case kindClose:
 		evidence = o.call(ctx, t, *taken, t.Provider.Close)
-	case lookUp:
+	case kindLookup:
 		evidence = o.call(ctx, t, *taken, t.Provider.Lookup)
 	}
 	return o.settle(ctx, t, *taken, evidence, func(e Effect, now time.Time) step {
 		s := t.afterAsk(e, kind, evidence, now)
-		s.asked = kind != ""
+		s.byAsking = kind != ""
 		return s
 	})
 }
@@ -38,9 +38,9 @@ func (o *Outbox) ask(ctx context.Context, t Target, e Effect) error {
 func (t Target) howToAsk(e Effect, now time.Time) string {
 	switch {
 	case t.mustClose(e, now):
-		return shut
+		return kindClose
 	case t.Ability.Lookup:
-		return lookUp
+		return kindLookup
 	}
 	return ""
 }
@@ -53,32 +53,32 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 	}
 	switch finding {
 	case Confirmed:
-		return underOwnKey(e, succeeds(e, ev))
+		return ifKeyIsOwn(e, succeeds(e, ev))
 	case Verdict:
-		return underOwnKey(e, isRefused(e))
+		return ifKeyIsOwn(e, failsByVerdict(e))
 	case Accepted:
 		return t.goesOn(e, ev, now)
 	case Different:
 		return toPerson(e)
 	case Stopped:
-		return underOwnKey(e, isStopped(e))
+		return ifKeyIsOwn(e, endsStopped(e))
 	case Reused:
-		return isReused(e)
+		return toPersonAsReused(e)
 	case Closed:
-		if kind == shut {
+		if kind == kindClose {
 			return t.afterClosing(e, ev.pause(), now)
 		}
 	case NotFound:
 		unknown := e.whileAsked() == idempotency.Unknown
 		switch {
-		case kind == shut: // not conclusive, so it is none of the answers of a close
+		case kind == kindClose: // not conclusive, so it is none of the answers of a close
 		case unknown && t.Ability.Key && t.maySend(e, now):
 			next := notBefore(t.resendAt(e, now), now.Add(ev.pause()))
 			return step{to: idempotency.Queued, next: next, change: func(tx database.Tx) (bool, error) { return requeue(tx, e, next) }}
 		case t.mustClose(e, now): // since it was looked up: a cancel, or the end of the key window
 		case !t.Ability.canAsk():
 			s := toPerson(e)
-			s.ask = e.ReviewID == "" // that nobody was asked is no news
+			s.askPerson = e.ReviewID == "" // that nobody was asked is no news
 			return s
 		case e.Asks >= t.MaxAsks && !unknown: // what it had accepted it does not know any more
 			return toPerson(e)
@@ -90,7 +90,7 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 		next = notBefore(next, now.Add(whileAPersonIsAsked))
 	}
 	return step{
-		to: e.State, next: next, ask: e.Asks >= t.MaxAsks && e.ReviewID == "",
+		to: e.State, next: next, askPerson: e.Asks >= t.MaxAsks && e.ReviewID == "",
 		change: func(tx database.Tx) (bool, error) { return askLater(tx, e, next) },
 	}
 }

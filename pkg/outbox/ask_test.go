@@ -32,41 +32,41 @@ func TestWhatFollowsFromAsking(t *testing.T) {
 		finding Finding
 		want    string
 	}{
-		{"found", lookedUp, unknown, lookUp, Confirmed, "succeeded"},
-		{"found by a close", floored, canceling, shut, Confirmed, "succeeded"},
-		{"a verdict under our key", keyed, unknown, lookUp, Verdict, "failed by verdict"},
-		{"a refusal of one send, found where there are no keys", lookedUp, unknown, lookUp, Verdict, "unknown later"},
-		{"going on", lookedUp, unknown, lookUp, Accepted, "running later"},
+		{"found", lookedUp, unknown, kindLookup, Confirmed, "succeeded"},
+		{"found by a close", floored, canceling, kindClose, Confirmed, "succeeded"},
+		{"a verdict under our key", keyed, unknown, kindLookup, Verdict, "failed by verdict"},
+		{"a refusal of one send, found where there are no keys", lookedUp, unknown, kindLookup, Verdict, "unknown later"},
+		{"going on", lookedUp, unknown, kindLookup, Accepted, "running later"},
 
-		{"not found, with keys", keyed, unknown, lookUp, NotFound, "queued now"},
+		{"not found, with keys", keyed, unknown, kindLookup, NotFound, "queued now"},
 		{"not found, with keys and no look-up", keyedOnly, unknown, "", NotFound, "queued now"},
-		{"not found after a second send, with keys", keyed, with(unknown, func(e *Effect) { e.Attempts = 2 }), lookUp, NotFound, "queued later"},
-		{"not found after the last send", keyed, lastSend, lookUp, NotFound, "unknown later"},
-		{"not found at the last look after the last send", keyed, lastOfAll, lookUp, NotFound, "unknown later for a person"},
+		{"not found after a second send, with keys", keyed, with(unknown, func(e *Effect) { e.Attempts = 2 }), kindLookup, NotFound, "queued later"},
+		{"not found after the last send", keyed, lastSend, kindLookup, NotFound, "unknown later"},
+		{"not found at the last look after the last send", keyed, lastOfAll, kindLookup, NotFound, "unknown later for a person"},
 		{"keys without look-up after the last send", keyedOnly, lastSend, "", NotFound, "unknown for a person"},
-		{"not found by look-up", lookedUp, unknown, lookUp, NotFound, "unknown later"},
-		{"not found by the last look-up", lookedUp, lastAsk, lookUp, NotFound, "unknown later for a person"},
-		{"not found after a person was told", lookedUp, told, lookUp, NotFound, "unknown later"},
+		{"not found by look-up", lookedUp, unknown, kindLookup, NotFound, "unknown later"},
+		{"not found by the last look-up", lookedUp, lastAsk, kindLookup, NotFound, "unknown later for a person"},
+		{"not found after a person was told", lookedUp, told, kindLookup, NotFound, "unknown later"},
 		{"a target that can't be asked", unable, unknown, "", NotFound, "unknown for a person"},
-		{"not found, and a cancel came since: to be closed", keyedShut, with(canceling, func(e *Effect) { e.Asks = 2 }), lookUp, NotFound, "unknown later for a person"},
-		{"not found by a close, which is no answer of one", floored, unknown, shut, NotFound, "unknown later"},
+		{"not found, and a cancel came since: to be closed", keyedShut, with(canceling, func(e *Effect) { e.Asks = 2 }), kindLookup, NotFound, "unknown later for a person"},
+		{"not found by a close, which is no answer of one", floored, unknown, kindClose, NotFound, "unknown later"},
 
-		{"closed by a floor", floored, unknown, shut, Closed, "queued now"},
-		{"closed by a floor after a second send", floored, with(unknown, func(e *Effect) { e.Attempts = 2 }), shut, Closed, "queued later"},
-		{"closed by a floor after the last send", floored, lastSend, shut, Closed, "failed by closing"},
-		{"closed by a floor to cancel", floored, canceling, shut, Closed, "canceled by closing"},
-		{"closed for good", shutting, unknown, shut, Closed, "failed by closing"},
-		{"closed for good to cancel", shutting, canceling, shut, Closed, "canceled by closing"},
-		{"closed by a look-up, which can't", keyedShut, unknown, lookUp, Closed, "unknown later"},
+		{"closed by a floor", floored, unknown, kindClose, Closed, "queued now"},
+		{"closed by a floor after a second send", floored, with(unknown, func(e *Effect) { e.Attempts = 2 }), kindClose, Closed, "queued later"},
+		{"closed by a floor after the last send", floored, lastSend, kindClose, Closed, "failed by closing"},
+		{"closed by a floor to cancel", floored, canceling, kindClose, Closed, "canceled by closing"},
+		{"closed for good", shutting, unknown, kindClose, Closed, "failed by closing"},
+		{"closed for good to cancel", shutting, canceling, kindClose, Closed, "canceled by closing"},
+		{"closed by a look-up, which can't", keyedShut, unknown, kindLookup, Closed, "unknown later"},
 
-		{"no answer", lookedUp, unknown, lookUp, Ambiguous, "unknown later"},
-		{"no answer for long", lookedUp, lastAsk, lookUp, Ambiguous, "unknown later for a person"},
-		{"no answer for longer", lookedUp, told, lookUp, Ambiguous, "unknown later"},
+		{"no answer", lookedUp, unknown, kindLookup, Ambiguous, "unknown later"},
+		{"no answer for long", lookedUp, lastAsk, kindLookup, Ambiguous, "unknown later for a person"},
+		{"no answer for longer", lookedUp, told, kindLookup, Ambiguous, "unknown later"},
 
-		{"accepted, and still going on", lookedUp, going, lookUp, Accepted, "running later"},
-		{"accepted, and not found", keyed, going, lookUp, NotFound, "running later"},
-		{"accepted, and not found for long", keyed, goingLast, lookUp, NotFound, "unknown for a person"},
-		{"accepted, and closed to cancel", floored, with(going, func(e *Effect) { e.CancelAskedAt = &now }), shut, Closed, "canceled by closing"},
+		{"accepted, and still going on", lookedUp, going, kindLookup, Accepted, "running later"},
+		{"accepted, and not found", keyed, going, kindLookup, NotFound, "running later"},
+		{"accepted, and not found for long", keyed, goingLast, kindLookup, NotFound, "unknown for a person"},
+		{"accepted, and closed to cancel", floored, with(going, func(e *Effect) { e.CancelAskedAt = &now }), kindClose, Closed, "canceled by closing"},
 	} {
 		t.Run(c.name+": "+c.want, func(t *testing.T) {
 			target := Target{Ability: c.of, Timeout: time.Second, Lease: 10 * time.Second, MaxAttempts: 3, MaxAsks: 2, AskEvery: time.Second}
@@ -92,20 +92,20 @@ func TestAsking(t *testing.T) {
 			}
 			s.clock.advance(time.Minute)
 			e = s.ask(e)
-			if e.State != idempotency.Queued || e.inDoubt() || e.NextAt == nil || s.desk.called(lookUp) != 0 {
-				t.Errorf("%d look-ups, %+v", s.desk.called(lookUp), e)
+			if e.State != idempotency.Queued || e.inDoubt() || e.NextAt == nil || s.desk.called(kindLookup) != 0 {
+				t.Errorf("%d look-ups, %+v", s.desk.called(kindLookup), e)
 			}
 		})
 		t.Run("leaves a live lease alone, and takes what is running past it", func(t *testing.T) {
 			s := set(t, keyed)
 			e := s.take(s.accept("k"))
 			s.clock.advance(s.target.Lease - tick - time.Microsecond)
-			if s.ask(e).Fence != 1 || s.desk.called(lookUp) != 0 {
+			if s.ask(e).Fence != 1 || s.desk.called(kindLookup) != 0 {
 				t.Fatal("asked during the lease")
 			}
 			s.clock.advance(time.Microsecond)
-			if e = s.ask(e); e.Fence != 2 || e.State != idempotency.Queued || !e.inDoubt() || s.desk.called(lookUp) != 1 {
-				t.Errorf("queued again after %d look-ups: %+v", s.desk.called(lookUp), e)
+			if e = s.ask(e); e.Fence != 2 || e.State != idempotency.Queued || !e.inDoubt() || s.desk.called(kindLookup) != 1 {
+				t.Errorf("queued again after %d look-ups: %+v", s.desk.called(kindLookup), e)
 			}
 			want := []string{"sent queued>running", "unknown running>unknown", "reconciled unknown>queued", "queued unknown>queued"}
 			if diff := cmp.Diff(want, s.events(e)); diff != "" {
@@ -157,8 +157,8 @@ func TestAsking(t *testing.T) {
 				e = s.ask(e)
 			}
 			questions := s.reviews(review.Unknown)
-			if len(questions) != 1 || len(questions[0].Evidence) != 1 || e.ReviewID != questions[0].ID || s.desk.called(lookUp) != 10 || e.NextAt == nil {
-				t.Fatalf("%+v after %d look-ups: %+v", questions, s.desk.called(lookUp), e)
+			if len(questions) != 1 || len(questions[0].Evidence) != 1 || e.ReviewID != questions[0].ID || s.desk.called(kindLookup) != 10 || e.NextAt == nil {
+				t.Fatalf("%+v after %d look-ups: %+v", questions, s.desk.called(kindLookup), e)
 			}
 			s.desk.onLookup = func(Effect) Evidence { return Evidence{Finding: Confirmed, Reference: "D-1"} }
 			s.clock.advance(time.Minute)
@@ -181,7 +181,7 @@ func TestAsking(t *testing.T) {
 			}
 			s.desk.onLookup = always(Confirmed)
 			s.clock.advance(whileAPersonIsAsked)
-			if e = s.ask(e); e.State != idempotency.Succeeded || s.reviews(review.Unknown)[0].State != review.StateResolved || s.desk.called(send) != 1 {
+			if e = s.ask(e); e.State != idempotency.Succeeded || s.reviews(review.Unknown)[0].State != review.StateResolved || s.desk.called(kindSend) != 1 {
 				t.Errorf("%+v, %+v", s.reviews(review.Unknown), e)
 			}
 		})
@@ -194,8 +194,8 @@ func TestAsking(t *testing.T) {
 					s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Reconcile(tx, s.account, e.OperationID); return err }))
 					e = s.ask(e)
 				}
-				if e.ReviewID != "" || e.NextAt == nil || s.desk.called(lookUp) != 20 {
-					t.Errorf("after %d look-ups: %+v", s.desk.called(lookUp), e)
+				if e.ReviewID != "" || e.NextAt == nil || s.desk.called(kindLookup) != 20 {
+					t.Errorf("after %d look-ups: %+v", s.desk.called(kindLookup), e)
 				}
 			})
 		}
@@ -223,7 +223,7 @@ func TestAsking(t *testing.T) {
 			e := s.send(s.accept("k"))
 			s.clock.advance(s.target.AskEvery)
 			s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Reconcile(tx, s.account, e.OperationID); return err }))
-			if e = s.ask(e); s.desk.called(lookUp) != 0 {
+			if e = s.ask(e); s.desk.called(kindLookup) != 0 {
 				t.Fatalf("%+v", e)
 			}
 			s.clock.advance(busy.RetryAfter)
@@ -231,11 +231,11 @@ func TestAsking(t *testing.T) {
 			e = s.ask(e)
 			s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Reconcile(tx, s.account, e.OperationID); return err }))
 			s.clock.advance(busy.RetryAfter - time.Minute)
-			if e = s.ask(e); s.desk.called(lookUp) != 1 {
+			if e = s.ask(e); s.desk.called(kindLookup) != 1 {
 				t.Errorf("%+v", e)
 			}
 			s.clock.advance(time.Minute)
-			if s.ask(e); s.desk.called(lookUp) != 2 {
+			if s.ask(e); s.desk.called(kindLookup) != 2 {
 				t.Errorf("%+v", s.now(e))
 			}
 		})
@@ -277,7 +277,7 @@ func TestWhatTheTargetAccepted(t *testing.T) {
 			for i := range 10 { // a long rollout
 				s.clock.advance(s.target.AskEvery)
 				e = s.ask(e)
-				if e.State != idempotency.Running || e.Reference != "R-1" || !e.NextAt.Equal(s.db.Now().Add(s.target.AskEvery)) || s.desk.called(lookUp) != i+1 {
+				if e.State != idempotency.Running || e.Reference != "R-1" || !e.NextAt.Equal(s.db.Now().Add(s.target.AskEvery)) || s.desk.called(kindLookup) != i+1 {
 					t.Fatalf("%+v", e)
 				}
 			}
@@ -298,16 +298,16 @@ func TestWhatTheTargetAccepted(t *testing.T) {
 				s.clock.advance(time.Minute)
 				e = s.ask(e)
 			}
-			if e.State != idempotency.Unknown || e.ReviewID == "" || e.NextAt != nil || s.desk.called(send) != 1 {
-				t.Errorf("%d sends, %+v", s.desk.called(send), e)
+			if e.State != idempotency.Unknown || e.ReviewID == "" || e.NextAt != nil || s.desk.called(kindSend) != 1 {
+				t.Errorf("%d sends, %+v", s.desk.called(kindSend), e)
 			}
 		})
 		t.Run("can be canceled where the target can close", func(t *testing.T) {
 			s, e := accept(t, floored)
 			s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Cancel(tx, s.account, e.OperationID); return err }))
 			e = s.ask(e)
-			if e.State != idempotency.Canceled || s.desk.called(shut) != 1 {
-				t.Errorf("%d closes, %+v", s.desk.called(shut), e)
+			if e.State != idempotency.Canceled || s.desk.called(kindClose) != 1 {
+				t.Errorf("%d closes, %+v", s.desk.called(kindClose), e)
 			}
 		})
 		t.Run("under another name than before is a second effect: a person is asked, the first name stays", func(t *testing.T) {
@@ -338,16 +338,16 @@ func TestHowToAsk(t *testing.T) {
 		e    Effect
 		want string
 	}{
-		{"a target with keys is looked up", keyed, fresh, lookUp},
+		{"a target with keys is looked up", keyed, fresh, kindLookup},
 		{"one with keys and no look-up is not asked", keyedOnly, fresh, ""},
-		{"one that can close is closed", floored, fresh, shut},
-		{"one with both is looked up while a send may follow", keyedShut, fresh, lookUp},
-		{"one with both is closed when none may", keyedShut, last, shut},
-		{"one with keys and a floor is closed before anything is sent again", keyedHigh, fresh, shut},
-		{"and looked up while what it has accepted goes on", keyedHigh, goingOn, lookUp},
-		{"or closed, to cancel", keyedHigh, goingOnUnwanted, shut},
-		{"one with both is closed to cancel", keyedShut, canceling, shut},
-		{"one that can be looked up is", lookedUp, last, lookUp},
+		{"one that can close is closed", floored, fresh, kindClose},
+		{"one with both is looked up while a send may follow", keyedShut, fresh, kindLookup},
+		{"one with both is closed when none may", keyedShut, last, kindClose},
+		{"one with keys and a floor is closed before anything is sent again", keyedHigh, fresh, kindClose},
+		{"and looked up while what it has accepted goes on", keyedHigh, goingOn, kindLookup},
+		{"or closed, to cancel", keyedHigh, goingOnUnwanted, kindClose},
+		{"one with both is closed to cancel", keyedShut, canceling, kindClose},
+		{"one that can be looked up is", lookedUp, last, kindLookup},
 		{"one that can do nothing is not asked", unable, fresh, ""},
 	} {
 		t.Run(fmt.Sprintf("%s: %q", c.name, c.want), func(t *testing.T) {

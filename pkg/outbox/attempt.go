@@ -9,9 +9,9 @@ import (
 
 // The kinds of attempts.
 const (
-	send   = "send"
-	lookUp = "lookup"
-	shut   = "close"
+	kindSend   = "send"
+	kindLookup = "lookup"
+	kindClose  = "close"
 )
 
 // Attempt is one call to a target. Those of kind send are the operation's attempts.

@@ -153,7 +153,7 @@ func TestRun(t *testing.T) {
 			e := s.accept("k")
 			s.box.Nudge()
 			s.becomes(e, idempotency.Succeeded)
-			if want := []string{send, send, lookUp, send}; !slices.Equal(s.desk.calls, want) {
+			if want := []string{kindSend, kindSend, kindLookup, kindSend}; !slices.Equal(s.desk.calls, want) {
 				t.Errorf("called %q, want %q", s.desk.calls, want)
 			}
 		})
@@ -197,11 +197,11 @@ func TestRun(t *testing.T) {
 			s.ok(s.inTx(func(tx database.Tx) error { _, err := askNow(tx, unknown); return err }))
 			s.box.Nudge()
 			s.becomes(unknown, idempotency.Succeeded)
-			if n := s.desk.called(send); n != s.target.Sends.Places {
+			if n := s.desk.called(kindSend); n != s.target.Sends.Places {
 				t.Errorf("%d sends at once, want %d", n, s.target.Sends.Places)
 			}
 			s.release()
-			s.eventually("the storm is over", func() bool { return s.desk.called(send) == 100 })
+			s.eventually("the storm is over", func() bool { return s.desk.called(kindSend) == 100 })
 		})
 		t.Run("sends what has priority while a storm of others hangs in every place", func(t *testing.T) {
 			s := set(t, lookedUp)
@@ -233,7 +233,7 @@ func TestRun(t *testing.T) {
 					t.Fatal("not among the first three")
 				}
 			}
-			s.eventually("all are sent", func() bool { return s.desk.called(send) == 61 })
+			s.eventually("all are sent", func() bool { return s.desk.called(kindSend) == 61 })
 		})
 		t.Run("begins no more than its limit in a second", func(t *testing.T) {
 			s := set(t, keyed)
@@ -242,7 +242,7 @@ func TestRun(t *testing.T) {
 			s.enqueue(s.account, keys(5)...)
 			began := time.Now()
 			s.run()
-			s.eventually("all are sent", func() bool { return s.desk.called(send) == 5 })
+			s.eventually("all are sent", func() bool { return s.desk.called(kindSend) == 5 })
 			if took := time.Since(began); took < 4*50*time.Millisecond {
 				t.Errorf("%s", took)
 			}
@@ -260,7 +260,7 @@ func TestRun(t *testing.T) {
 			e := s.accept("k")
 			s.box.Nudge()
 			e = s.becomes(e, idempotency.Succeeded)
-			if s.desk.called(send) != 2 || s.desk.called(lookUp) != 1 || e.Attempts != 2 {
+			if s.desk.called(kindSend) != 2 || s.desk.called(kindLookup) != 1 || e.Attempts != 2 {
 				t.Errorf("%+v", s.desk.calls)
 			}
 		})
@@ -390,7 +390,7 @@ func TestTwoReplicasDrainOneDatabase(t *testing.T) {
 		began := time.Now()
 		s.run()
 		other.run()
-		s.eventually("all effects are sent", func() bool { return s.desk.called(send) >= effects })
+		s.eventually("all effects are sent", func() bool { return s.desk.called(kindSend) >= effects })
 		s.eventually("all effects have happened", func() bool {
 			var open int64
 			s.ok(s.db.Read(t.Context()).Table("effects").Where("state <> 'succeeded'").Count(&open).Error)

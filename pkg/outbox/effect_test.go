@@ -58,7 +58,7 @@ func TestEnqueue(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 			s.ok(s.box.send(t.Context(), s.target, e))
-			if s.desk.called(send) != 0 {
+			if s.desk.called(kindSend) != 0 {
 				t.Error("sent")
 			}
 		})

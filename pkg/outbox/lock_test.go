@@ -76,8 +76,8 @@ func TestALock(t *testing.T) {
 			if err := s.box.send(t.Context(), s.target, s.now(e)); !errors.Is(err, notOurs) {
 				t.Errorf("got %v", err)
 			}
-			if now := s.now(e); now.State != idempotency.Queued || now.Fence != 0 || now.Attempts != 0 || s.desk.called(send) != 0 {
-				t.Errorf("%d sends, %+v", s.desk.called(send), now)
+			if now := s.now(e); now.State != idempotency.Queued || now.Fence != 0 || now.Attempts != 0 || s.desk.called(kindSend) != 0 {
+				t.Errorf("%d sends, %+v", s.desk.called(kindSend), now)
 			}
 			lock.Draw = func(database.Tx, Effect) (int64, error) { return 1, nil }
 			if e = s.send(e); e.State != idempotency.Succeeded {
@@ -100,8 +100,8 @@ func TestALock(t *testing.T) {
 			if err := decide(idempotency.Failed); err != nil || s.now(e).State != idempotency.Unknown || s.now(e).CancelAskedAt == nil {
 				t.Errorf("a no: %v, %+v", err, s.now(e))
 			}
-			if e = s.ask(e); e.State != idempotency.Canceled || s.desk.called(shut) != 1 || s.desk.called(send) != 1 {
-				t.Errorf("closed %d times, sent %d times, %+v", s.desk.called(shut), s.desk.called(send), e)
+			if e = s.ask(e); e.State != idempotency.Canceled || s.desk.called(kindClose) != 1 || s.desk.called(kindSend) != 1 {
+				t.Errorf("closed %d times, sent %d times, %+v", s.desk.called(kindClose), s.desk.called(kindSend), e)
 			}
 
 			lock.MayDecide = func(database.Tx, Effect) error { return nil }
@@ -134,7 +134,7 @@ func TestATurn(t *testing.T) {
 		t.Run("is waited for without being due", func(t *testing.T) {
 			s, e := waiting(t)
 			s.clock.advance(time.Hour)
-			if e = s.send(e); e.State != idempotency.Queued || e.NextAt != nil || s.desk.called(send) != 0 {
+			if e = s.send(e); e.State != idempotency.Queued || e.NextAt != nil || s.desk.called(kindSend) != 0 {
 				t.Fatalf("%+v", e)
 			}
 			s.ok(in(s, s.box.Turn, e))

@@ -114,7 +114,7 @@ func (r *rows) runNamed(name string, before, given row, s step) (row, bool) {
 		a = r.ask(q, s)
 		r.answers[q] = a
 	}
-	a.after.review = a.after.review || a.changed && s.ask // which askPerson notes
+	a.after.review = a.after.review || a.changed && s.askPerson // which askPerson notes
 	return a.after, a.changed
 }
 

@@ -54,10 +54,10 @@ const (
 	askClose
 )
 
-var askKinds = map[string]asking{"": askNobody, lookUp: askLookup, shut: askClose}
+var askKinds = map[string]asking{"": askNobody, kindLookup: askLookup, kindClose: askClose}
 
 func (a asking) kind() string {
-	return map[asking]string{askLookup: lookUp, askClose: shut}[a]
+	return map[asking]string{askLookup: kindLookup, askClose: kindClose}[a]
 }
 
 // answerNo is what a call has shown.

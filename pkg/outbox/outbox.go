@@ -149,7 +149,7 @@ func (o *Outbox) becomes(tx database.Tx, e Effect, t idempotency.EventType, from
 // find reads an effect as it is now.
 func find(db *gorm.DB, e Effect) (*Effect, error) {
 	var now Effect
-	if err := the(e, db).Take(&now).Error; err != nil {
+	if err := rowOf(e, db).Take(&now).Error; err != nil {
 		return nil, fmt.Errorf("read effect: %w", err)
 	}
 	return &now, nil

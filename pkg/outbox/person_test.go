@@ -105,7 +105,7 @@ func TestCancel(t *testing.T) {
 				t.Run(fmt.Sprintf("of %s (in doubt: %v), %s: %v, then %s", c.state, c.inDoubt, name, want, end), func(t *testing.T) {
 					s := set(t, ability)
 					e := s.reach(c.state, c.inDoubt)
-					sends := s.desk.called(send)
+					sends := s.desk.called(kindSend)
 					if err := s.cancel(e); !errors.Is(err, want) {
 						t.Fatalf("got %v", err)
 					}
@@ -116,8 +116,8 @@ func TestCancel(t *testing.T) {
 						return
 					}
 					e = s.settleDown(e)
-					if op := s.operation(e); op.State != end || s.desk.called(send) != sends {
-						t.Errorf("%s after %d more sends: %+v", op.State, s.desk.called(send)-sends, e)
+					if op := s.operation(e); op.State != end || s.desk.called(kindSend) != sends {
+						t.Errorf("%s after %d more sends: %+v", op.State, s.desk.called(kindSend)-sends, e)
 					}
 				})
 			}
@@ -131,8 +131,8 @@ func TestCancel(t *testing.T) {
 				t.Errorf("it waits until %v, at %s: %+v", e.NextAt, s.db.Now(), e)
 			}
 			e = s.settleDown(e)
-			if op := s.operation(e); op.State != idempotency.Canceled || s.desk.called(send) != 0 {
-				t.Errorf("%s %q after %d sends", op.State, op.ResponseBody, s.desk.called(send))
+			if op := s.operation(e); op.State != idempotency.Canceled || s.desk.called(kindSend) != 0 {
+				t.Errorf("%s %q after %d sends", op.State, op.ResponseBody, s.desk.called(kindSend))
 			}
 		})
 		t.Run("of an effect that happened all the same ends succeeded", func(t *testing.T) {
@@ -214,7 +214,7 @@ func TestDecide(t *testing.T) {
 			s.ok(s.decide(e, idempotency.Canceled, ""))
 			decided := s.now(e)
 			s.ok(s.box.settle(t.Context(), s.target, asker, Evidence{Finding: Closed}, func(e Effect, now time.Time) step {
-				return s.target.afterAsk(e, shut, Evidence{Finding: Closed}, now)
+				return s.target.afterAsk(e, kindClose, Evidence{Finding: Closed}, now)
 			}))
 			if diff := cmp.Diff(decided, s.now(e)); diff != "" {
 				t.Error(diff)

@@ -13,8 +13,8 @@ import (
 // one has asked for something else under it. What the target shows under the key may be that, so nothing that is found by it settles
 // the effect, whoever asks. A person decides.
 
-func isReused(e Effect) step {
-	return step{to: idempotency.Unknown, ask: true, change: func(tx database.Tx) (bool, error) { return reused(tx, e) }}
+func toPersonAsReused(e Effect) step {
+	return step{to: idempotency.Unknown, askPerson: true, change: func(tx database.Tx) (bool, error) { return reused(tx, e) }}
 }
 
 // reused leaves an effect to a person whose key is not its own: whoever has taken it meanwhile, it is not asked about. It raises the
@@ -27,12 +27,12 @@ func reused(tx database.Tx, e Effect) (bool, error) {
 const notReused = `NOT EXISTS (SELECT 1 FROM attempts a
 	WHERE a.account_id = effects.account_id AND a.operation_id = effects.operation_id AND a.outcome = '` + string(Reused) + `')`
 
-// underOwnKey takes a step from what was found under the effect's key only if that is its own.
-func underOwnKey(e Effect, s step) step {
+// ifKeyIsOwn takes a step from what was found under the effect's key only if that is its own.
+func ifKeyIsOwn(e Effect, s step) step {
 	take := s.change
 	s.change = func(tx database.Tx) (bool, error) {
 		// The row is locked before it is looked at: a send that shows otherwise has settled that, or finds the effect ended.
-		if _, err := update(tx, the(e, tx.DB), map[string]any{}); err != nil {
+		if _, err := update(tx, rowOf(e, tx.DB), map[string]any{}); err != nil {
 			return false, err
 		}
 		if own, err := hasOwnKey(tx, e); err != nil || !own {
@@ -46,7 +46,7 @@ func underOwnKey(e Effect, s step) step {
 // hasOwnKey reports whether no send has shown that the effect's key is another's.
 func hasOwnKey(tx database.Tx, e Effect) (bool, error) {
 	var own []string
-	if err := the(e, tx.DB).Table("effects").Where(notReused).Pluck("id", &own).Error; err != nil {
+	if err := rowOf(e, tx.DB).Table("effects").Where(notReused).Pluck("id", &own).Error; err != nil {
 		return false, fmt.Errorf("read effect: %w", err)
 	}
 	return len(own) == 1, nil

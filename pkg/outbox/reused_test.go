@@ -48,8 +48,8 @@ func TestAKeyThatIsNotOurs(t *testing.T) {
 				s.ok(s.inTx(func(tx database.Tx) error { _, err := s.box.Reconcile(tx, s.account, e.OperationID); return err }))
 				e = s.ask(e)
 			}
-			if waits(t, s, e); s.desk.called(lookUp) != 0 {
-				t.Errorf("%d look-ups", s.desk.called(lookUp))
+			if waits(t, s, e); s.desk.called(kindLookup) != 0 {
+				t.Errorf("%d look-ups", s.desk.called(kindLookup))
 			}
 		})
 		t.Run("takes nothing from a look that was under way", func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestAKeyThatIsNotOurs(t *testing.T) {
 			s.sent(slow, Evidence{Finding: Reused, Says: "answered 422"})
 			for _, ev := range []Evidence{{Finding: Confirmed, Reference: "D-theirs"}, {Finding: Verdict}, {Finding: Stopped}, {Finding: Accepted, Reference: "D-theirs"}, {Finding: NotFound}, {Finding: Ambiguous}} {
 				s.clock.advance(tick)
-				s.ok(s.box.settle(t.Context(), s.target, asked, ev, func(e Effect, now time.Time) step { return s.target.afterAsk(e, lookUp, ev, now) }))
+				s.ok(s.box.settle(t.Context(), s.target, asked, ev, func(e Effect, now time.Time) step { return s.target.afterAsk(e, kindLookup, ev, now) }))
 			}
 			waits(t, s, s.now(slow))
 		})
@@ -88,8 +88,8 @@ func TestAKeyThatIsNotOurs(t *testing.T) {
 			s.ok(s.inTx(func(tx database.Tx) error {
 				return s.box.Decide(tx, s.account, e.OperationID, idempotency.Failed, "")
 			}))
-			if e = s.now(e); e.State != idempotency.Failed || s.desk.called(shut) != 0 {
-				t.Errorf("%d closes, %+v", s.desk.called(shut), e)
+			if e = s.now(e); e.State != idempotency.Failed || s.desk.called(kindClose) != 0 {
+				t.Errorf("%d closes, %+v", s.desk.called(kindClose), e)
 			}
 		})
 		t.Run("ends by a person who says how", func(t *testing.T) {

@@ -153,7 +153,7 @@ func TestTable(t *testing.T) {
 		{
 			"ask now, beside a send that has shown the key to be another's", func(tx database.Tx, e Effect) (bool, error) {
 				defer tx.Exec("DELETE FROM attempts")
-				ended := Attempt{AccountID: e.AccountID, ID: "try_reused", OperationID: e.OperationID, EffectID: e.ID, Kind: send, StartedAt: tx.Now, Outcome: Reused}
+				ended := Attempt{AccountID: e.AccountID, ID: "try_reused", OperationID: e.OperationID, EffectID: e.ID, Kind: kindSend, StartedAt: tx.Now, Outcome: Reused}
 				if err := tx.Create(&ended).Error; err != nil {
 					return false, err
 				}

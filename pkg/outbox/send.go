@@ -11,7 +11,7 @@ import (
 // send takes an effect, makes one call, and settles what it has shown. Losing the take to somebody else is no error.
 func (o *Outbox) send(ctx context.Context, t Target, e Effect) error {
 	var token int64
-	taken, started, err := o.take(ctx, t, e, send, t.taking(e, &token, draw, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) }))
+	taken, started, err := o.take(ctx, t, e, kindSend, t.taking(e, &token, draw, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) }))
 	switch {
 	case err != nil:
 		return err
@@ -34,15 +34,15 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 	case Confirmed:
 		return succeeds(e, ev)
 	case Verdict:
-		return isRefused(e)
+		return failsByVerdict(e)
 	case Accepted:
 		return t.goesOn(e, ev, now)
 	case Different:
 		return toPerson(e)
 	case Stopped:
-		return isStopped(e)
+		return endsStopped(e)
 	case Reused:
-		return isReused(e)
+		return toPersonAsReused(e)
 	case Refused:
 		if e.onlyDoubt() {
 			return step{to: idempotency.Failed, reason: ByRefusal, change: func(tx database.Tx) (bool, error) { return refused(tx, e) }}

@@ -80,7 +80,7 @@ func describeStep(s step, now time.Time) string {
 	case s.next.After(now):
 		words = append(words, "later")
 	}
-	if s.ask {
+	if s.askPerson {
 		words = append(words, "for a person")
 	}
 	return strings.Join(words, " ")
@@ -101,8 +101,8 @@ func TestSends(t *testing.T) {
 				s.clock.advance(time.Minute)
 			}
 			e = s.send(e)
-			if op := s.operation(e); op.State != idempotency.Failed || string(op.ResponseBody) != "failed exhausted " || s.desk.called(send) != 3 {
-				t.Errorf("%s %q after %d sends", op.State, op.ResponseBody, s.desk.called(send))
+			if op := s.operation(e); op.State != idempotency.Failed || string(op.ResponseBody) != "failed exhausted " || s.desk.called(kindSend) != 3 {
+				t.Errorf("%s %q after %d sends", op.State, op.ResponseBody, s.desk.called(kindSend))
 			}
 		})
 		t.Run("that are exhausted in doubt are asked about, and end with a person", func(t *testing.T) {
@@ -120,8 +120,8 @@ func TestSends(t *testing.T) {
 			}
 			s.clock.advance(time.Minute)
 			e = s.ask(e)
-			if e.State != idempotency.Unknown || e.ReviewID == "" || len(s.reviews(review.Unknown)) != 1 || s.desk.called(send) != 3 {
-				t.Errorf("%d sends, %d reviews, %+v", s.desk.called(send), len(s.reviews(review.Unknown)), e)
+			if e.State != idempotency.Unknown || e.ReviewID == "" || len(s.reviews(review.Unknown)) != 1 || s.desk.called(kindSend) != 3 {
+				t.Errorf("%d sends, %d reviews, %+v", s.desk.called(kindSend), len(s.reviews(review.Unknown)), e)
 			}
 		})
 		t.Run("that are exhausted in doubt, with the last one certainly not sent, are closed where that can be done", func(t *testing.T) {
@@ -139,8 +139,8 @@ func TestSends(t *testing.T) {
 			}
 			s.clock.advance(time.Minute)
 			e = s.ask(e)
-			if e.State != idempotency.Failed || s.desk.called(shut) != 1 {
-				t.Errorf("%d closes, %+v", s.desk.called(shut), e)
+			if e.State != idempotency.Failed || s.desk.called(kindClose) != 1 {
+				t.Errorf("%d closes, %+v", s.desk.called(kindClose), e)
 			}
 		})
 		t.Run("stop at the end of the key window, counted from the first send", func(t *testing.T) {
@@ -153,8 +153,8 @@ func TestSends(t *testing.T) {
 			s.clock.advance(50 * time.Minute)
 			s.ask(e)
 			e = s.send(e)
-			if !e.FirstSentAt.Equal(first) || s.desk.called(send) != 2 {
-				t.Fatalf("%d sends, the window began %s, then %s", s.desk.called(send), first, *e.FirstSentAt)
+			if !e.FirstSentAt.Equal(first) || s.desk.called(kindSend) != 2 {
+				t.Fatalf("%d sends, the window began %s, then %s", s.desk.called(kindSend), first, *e.FirstSentAt)
 			}
 			s.clock.advance(10*time.Minute - s.target.Timeout) // a call that began now could end after the window
 			if e = s.ask(e); e.State != idempotency.Unknown {
@@ -162,8 +162,8 @@ func TestSends(t *testing.T) {
 			}
 			s.clock.advance(time.Minute)
 			e = s.ask(e)
-			if e.State != idempotency.Unknown || e.ReviewID == "" || s.desk.called(send) != 2 {
-				t.Errorf("%d sends, %+v", s.desk.called(send), e)
+			if e.State != idempotency.Unknown || e.ReviewID == "" || s.desk.called(kindSend) != 2 {
+				t.Errorf("%d sends, %+v", s.desk.called(kindSend), e)
 			}
 		})
 		t.Run("that are queued when the key window ends are asked about instead", func(t *testing.T) {
@@ -173,8 +173,8 @@ func TestSends(t *testing.T) {
 			s.clock.advance(time.Minute)
 			s.ask(e)
 			s.clock.advance(time.Hour)
-			if e = s.send(e); e.State != idempotency.Unknown || e.NextAt == nil || s.desk.called(send) != 1 {
-				t.Errorf("%d sends, %+v", s.desk.called(send), e)
+			if e = s.send(e); e.State != idempotency.Unknown || e.NextAt == nil || s.desk.called(kindSend) != 1 {
+				t.Errorf("%d sends, %+v", s.desk.called(kindSend), e)
 			}
 		})
 		t.Run("wait as long as the target asks", func(t *testing.T) {
@@ -186,7 +186,7 @@ func TestSends(t *testing.T) {
 			}
 			s.clock.advance(16 * time.Second)
 			s.ok(s.box.send(context.Background(), s.target, e))
-			if s.desk.called(send) != 1 {
+			if s.desk.called(kindSend) != 1 {
 				t.Error("sent before that")
 			}
 		})
@@ -200,8 +200,8 @@ func TestSends(t *testing.T) {
 					s.ask(e)
 					s.send(e)
 				}
-				if e = s.now(e); s.desk.called(send) != 1 || e.State != idempotency.Unknown || e.ReviewID == "" {
-					t.Errorf("%d sends, %+v", s.desk.called(send), e)
+				if e = s.now(e); s.desk.called(kindSend) != 1 || e.State != idempotency.Unknown || e.ReviewID == "" {
+					t.Errorf("%d sends, %+v", s.desk.called(kindSend), e)
 				}
 			}
 		})
@@ -216,7 +216,7 @@ func TestSends(t *testing.T) {
 			s.clock.advance(time.Minute)
 			s.ask(e)
 			e = s.send(e)
-			if diff := cmp.Diff([]string{send, lookUp, send}, s.desk.calls); diff != "" || e.State != idempotency.Succeeded || s.desk.sends[e.EffectKey] != 2 {
+			if diff := cmp.Diff([]string{kindSend, kindLookup, kindSend}, s.desk.calls); diff != "" || e.State != idempotency.Succeeded || s.desk.sends[e.EffectKey] != 2 {
 				t.Errorf("%s %+v", diff, e)
 			}
 			want := []string{
@@ -245,7 +245,7 @@ func TestEverySendInDoubtIsPrecededByALook(t *testing.T) {
 			s.desk.onLookup = func(Effect) Evidence { return Evidence{Finding: Confirmed, Reference: "D-1"} }
 			s.clock.advance(time.Minute)
 			e = s.settleDown(e)
-			if diff := cmp.Diff([]string{send, lookUp, send, lookUp}, s.desk.calls); diff != "" || e.State != idempotency.Succeeded {
+			if diff := cmp.Diff([]string{kindSend, kindLookup, kindSend, kindLookup}, s.desk.calls); diff != "" || e.State != idempotency.Succeeded {
 				t.Errorf("%s %+v", diff, e)
 			}
 		})

@@ -17,23 +17,23 @@ const settleTries = 5
 
 // step is what follows from evidence: one row of the protocol's table. Choosing it changes nothing yet.
 type step struct {
-	to     idempotency.State
-	reason Reason                             // of an end that is no success
-	next   time.Time                          // when it is due by itself; zero: not at all
-	ask    bool                               // a person is told
-	asked  bool                               // the target was asked, not sent to
-	change func(tx database.Tx) (bool, error) // the row's statement; nil: nothing follows
+	to        idempotency.State
+	reason    Reason                             // of an end that is no success
+	next      time.Time                          // when it is due by itself; zero: not at all
+	askPerson bool                               // a person is told
+	byAsking  bool                               // the target was asked, not sent to
+	change    func(tx database.Tx) (bool, error) // the row's statement; nil: nothing follows
 }
 
 func succeeds(e Effect, ev Evidence) step {
 	return step{to: idempotency.Succeeded, change: func(tx database.Tx) (bool, error) { return happened(tx, e, ev.Reference) }}
 }
 
-func isRefused(e Effect) step {
+func failsByVerdict(e Effect) step {
 	return step{to: idempotency.Failed, reason: ByVerdict, change: func(tx database.Tx) (bool, error) { return verdict(tx, e) }}
 }
 
-func isStopped(e Effect) step {
+func endsStopped(e Effect) step {
 	return step{to: idempotency.Canceled, reason: ByStop, change: func(tx database.Tx) (bool, error) { return stopped(tx, e) }}
 }
 
@@ -43,7 +43,7 @@ func (t Target) goesOn(e Effect, ev Evidence, now time.Time) step {
 }
 
 func toPerson(e Effect) step {
-	return step{to: idempotency.Unknown, ask: true, change: func(tx database.Tx) (bool, error) { return unknownForGood(tx, e) }}
+	return step{to: idempotency.Unknown, askPerson: true, change: func(tx database.Tx) (bool, error) { return unknownForGood(tx, e) }}
 }
 
 // settle is the one way from evidence to rows: the step that follows, the attempt, and, when the step has ended the effect, the
@@ -110,7 +110,7 @@ func (o *Outbox) follow(tx database.Tx, t Target, taken, known Effect, ev Eviden
 	if err := o.compare(tx, known, ev); err != nil {
 		return err
 	}
-	if s.asked && s.to != known.State {
+	if s.byAsking && s.to != known.State {
 		if err := o.record(tx, o.becomes(tx, taken, idempotency.Reconciled, known.State, s.to, ev.Reference)); err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (o *Outbox) follow(tx database.Tx, t Target, taken, known Effect, ev Eviden
 			return err
 		}
 	}
-	if s.ask {
+	if s.askPerson {
 		if err := o.askPerson(tx, known, ev); err != nil {
 			return err
 		}

@@ -168,7 +168,7 @@ func (s *stage) take(e Effect) Effect {
 	s.t.Helper()
 	s.clock.advance(tick)
 	e = s.now(e)
-	taken, _, err := s.box.take(context.Background(), s.target, e, send, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, s.target, by) })
+	taken, _, err := s.box.take(context.Background(), s.target, e, kindSend, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, s.target, by) })
 	s.ok(err)
 	if taken == nil {
 		s.t.Fatalf("not taken: %+v", e)
@@ -291,17 +291,17 @@ func newDesk(clock *clock) *desk {
 }
 
 func (d *desk) Send(_ context.Context, e Effect) Evidence {
-	d.count(send, e)
+	d.count(kindSend, e)
 	return d.onSend(e)
 }
 
 func (d *desk) Lookup(_ context.Context, e Effect) Evidence {
-	d.count(lookUp, e)
+	d.count(kindLookup, e)
 	return d.onLookup(e)
 }
 
 func (d *desk) Close(_ context.Context, e Effect) Evidence {
-	d.count(shut, e)
+	d.count(kindClose, e)
 	return d.onClose(e)
 }
 
@@ -310,7 +310,7 @@ func (d *desk) count(kind string, e Effect) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = append(d.calls, kind)
-	if kind == send {
+	if kind == kindSend {
 		d.sends[e.EffectKey]++
 	}
 }

@@ -35,7 +35,7 @@ func TestBeforeAByteLeaves(t *testing.T) {
 				return Evidence{Finding: Confirmed, Reference: "D-1"}
 			}
 			s.send(e)
-			if s.desk.called(send) != 1 {
+			if s.desk.called(kindSend) != 1 {
 				t.Fatal("not sent")
 			}
 		})
@@ -52,7 +52,7 @@ func TestBeforeAByteLeaves(t *testing.T) {
 				return record(tx, events...)
 			}
 			e = s.send(e)
-			if s.desk.called(send) != 0 {
+			if s.desk.called(kindSend) != 0 {
 				t.Error("sent all the same")
 			}
 			if e.State != idempotency.Queued || e.inDoubt() || e.Attempts != 1 {
@@ -67,7 +67,7 @@ func TestBeforeAByteLeaves(t *testing.T) {
 			e := s.accept("k")
 			s.take(e)
 			s.ok(s.box.send(context.Background(), s.target, e)) // as it was listed
-			if s.desk.called(send) != 0 || s.now(e).Fence != 1 {
+			if s.desk.called(kindSend) != 0 || s.now(e).Fence != 1 {
 				t.Errorf("taken twice: %+v", s.now(e))
 			}
 		})
@@ -84,22 +84,22 @@ func TestTakeWhoseCommitGotNoAnswer(t *testing.T) {
 		e := s.accept("there")
 		proxy.lose(func() {})
 		e = s.send(e)
-		if !proxy.lost() || s.desk.called(send) != 1 || e.State != idempotency.Succeeded {
-			t.Errorf("lost %v, %d sends, %+v", proxy.lost(), s.desk.called(send), e)
+		if !proxy.lost() || s.desk.called(kindSend) != 1 || e.State != idempotency.Succeeded {
+			t.Errorf("lost %v, %d sends, %+v", proxy.lost(), s.desk.called(kindSend), e)
 		}
 	})
 	t.Run("is not sent if somebody else has it by now", func(t *testing.T) {
 		other := dbtest.Connect(t, direct, database.Options{})
 		e := s.accept("other")
-		before := s.desk.called(send)
+		before := s.desk.called(kindSend)
 		proxy.lose(func() {
 			if err := other.Read(context.Background()).Exec("UPDATE effects SET fence = fence + 1, leased_by = 'try_other' WHERE id = ?", e.ID).Error; err != nil {
 				t.Error(err)
 			}
 		})
 		e = s.send(e)
-		if s.desk.called(send) != before || e.Fence != 2 || e.LeasedBy != "try_other" {
-			t.Errorf("%d sends, %+v", s.desk.called(send)-before, e)
+		if s.desk.called(kindSend) != before || e.Fence != 2 || e.LeasedBy != "try_other" {
+			t.Errorf("%d sends, %+v", s.desk.called(kindSend)-before, e)
 		}
 	})
 	t.Run("is not sent if it is not there", func(t *testing.T) {
@@ -111,10 +111,10 @@ func TestTakeWhoseCommitGotNoAnswer(t *testing.T) {
 			s.ok(s.db.Read(context.Background()).Exec(statement).Error)
 		}
 		e := s.accept("gone")
-		before := s.desk.called(send)
+		before := s.desk.called(kindSend)
 		e = s.send(e)
-		if s.desk.called(send) != before || e.State != idempotency.Queued || e.Fence != 0 || e.inDoubt() {
-			t.Errorf("%d sends, %+v", s.desk.called(send)-before, e)
+		if s.desk.called(kindSend) != before || e.State != idempotency.Queued || e.Fence != 0 || e.inDoubt() {
+			t.Errorf("%d sends, %+v", s.desk.called(kindSend)-before, e)
 		}
 	})
 }

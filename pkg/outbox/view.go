@@ -45,7 +45,7 @@ func describeAll(db *gorm.DB, ops []idempotency.Operation) error {
 		return nil
 	}
 	var attempts []Attempt
-	if err := of().Where("kind = ?", send).Order("id").Find(&attempts).Error; err != nil {
+	if err := of().Where("kind = ?", kindSend).Order("id").Find(&attempts).Error; err != nil {
 		return database.Classify(fmt.Errorf("read attempts: %w", err))
 	}
 	for _, e := range effects {
