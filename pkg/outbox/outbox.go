@@ -121,6 +121,10 @@ func (o *Outbox) Nudge() { o.nudges.broadcast() }
 // Announce says that an operation may have ended: by a Cancel or a Decide that has just been committed. It wakes those who wait.
 func (o *Outbox) Announce(operationID string) { o.changed.of(operationID).broadcast() }
 
+// Settled returns a channel that is closed when this process settles something of an operation, for those who wait for it. Another
+// replica may settle it, so they look by themselves as well.
+func (o *Outbox) Settled(operationID string) <-chan struct{} { return o.changed.of(operationID).wait() }
+
 // Run works until ctx ends. Then nothing new is taken, and what is under way ends and is settled.
 func (o *Outbox) Run(ctx context.Context) {
 	var running sync.WaitGroup

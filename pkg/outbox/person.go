@@ -159,7 +159,3 @@ func (o *Outbox) ofOperation(tx database.Tx, account, operationID string) (Effec
 	}
 	return open[0], nil
 }
-
-// Settled returns a channel that is closed when this process settles something of an operation, for those who wait for it. Another
-// replica may settle it, so they look by themselves as well.
-func (o *Outbox) Settled(operationID string) <-chan struct{} { return o.changed.of(operationID).wait() }

@@ -197,8 +197,7 @@ func (o *Outbox) askPerson(tx database.Tx, e Effect, ev Evidence) error {
 	if err != nil {
 		return err
 	}
-	err = tx.AtCommit().Exec("UPDATE effects SET review_id = ? WHERE account_id = ? AND id = ?", id, e.AccountID, e.ID).Error
-	if err != nil {
+	if err := rowOf(e, tx.AtCommit()).Table("effects").UpdateColumn("review_id", id).Error; err != nil {
 		return fmt.Errorf("note review: %w", err)
 	}
 	return nil
