@@ -23,5 +23,6 @@
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first
 //	unserved.go   open effects that nobody here can bring out
+//	metrics.go    what an operator watches
 //	outbox.go     puts them together, starts and stops
 package outbox

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"gorm.io/gorm"
 
 	"github.com/einmal/einmal/pkg/catalogue"
@@ -49,6 +50,7 @@ type Outbox struct {
 	targets   map[string]Target
 	nudges    signal  // something may be due
 	changed   signals // an operation was settled
+	sends     *prometheus.CounterVec
 }
 
 // ErrNotServed: this process has no target of that name. Nobody here could send the effect, ask about it, or settle it.
@@ -62,7 +64,7 @@ func New(deps Deps, targets ...Target) (*Outbox, error) {
 	o := &Outbox{
 		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, owner: deps.Owner, pollEvery: deps.PollEvery,
 		namespace: newNamespace(deps.Namespace), service: deps.Service,
-		targets: map[string]Target{},
+		targets: map[string]Target{}, sends: newSends(deps.Service),
 	}
 	for _, t := range targets {
 		if err := t.check(); err != nil {

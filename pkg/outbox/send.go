@@ -25,6 +25,7 @@ func (o *Outbox) send(ctx context.Context, t Target, e Effect) error {
 	if started.before(taken.SendBy) {
 		evidence = o.call(ctx, t, *taken, t.Provider.Send)
 	}
+	o.sends.WithLabelValues(t.Name, string(evidence.Finding)).Inc()
 	return o.settle(ctx, t, *taken, evidence, func(e Effect, now time.Time) step { return t.afterSend(e, evidence, now) })
 }
 

@@ -1,6 +1,7 @@
 package deployments_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/einmal/einmal/pkg/database"
@@ -22,5 +23,12 @@ func TestThePolicy(t *testing.T) {
 		if e := operations[operation]; e["owner"] != "deployments" || e["target"] != target || e["approval"] != "never" {
 			t.Errorf("%s: %v", operation, e)
 		}
+	}
+}
+
+func TestMetricsTellOfEffects(t *testing.T) {
+	text := string(start(t, database.SQLite).As("").Send(t, "GET", "/metrics", "").Body)
+	if want := `einmal_effects_open{service="deployments",state="unknown",target="cluster"} 0`; !strings.Contains(text, want+"\n") {
+		t.Errorf("no %s in\n%s", want, text)
 	}
 }

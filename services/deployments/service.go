@@ -69,6 +69,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	settle.outbox = box
 	s := &Service{server: srv, events: events, outbox: box, store: rows, log: deps.Log}
 	if err == nil {
+		srv.Registry().MustRegister(box.Metrics())
 		waiter := idemhttp.Waiter{Executor: exec, Settled: box.Settled, Leaving: srv.Leaving()}
 		err = s.routes(config, deps, exec, api{commands{exec, rows, box}, rows, waiter})
 	}

@@ -1,6 +1,7 @@
 package payments_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/einmal/einmal/pkg/database"
@@ -19,5 +20,12 @@ func TestThePolicy(t *testing.T) {
 		"operation.cancel", "operation.reconcile", "order.put", "payment.cancel", "payment.capture", "payment.create", "refund.create", "review.resolve")
 	if p := operations["payment.create"]; p["owner"] != "payments" || p["max_cost"] == nil {
 		t.Errorf("payment.create: %v", p)
+	}
+}
+
+func TestMetricsTellOfEffects(t *testing.T) {
+	text := string(start(t, database.SQLite).As("").Send(t, "GET", "/metrics", "").Body)
+	if want := `einmal_effects_open{service="payments",state="unknown",target="psp_authorize"} 0`; !strings.Contains(text, want+"\n") {
+		t.Errorf("no %s in\n%s", want, text)
 	}
 }

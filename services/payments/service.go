@@ -76,6 +76,7 @@ func New(config Config, deps Deps) (*Service, error) {
 		hook: hook{exec, rows, box, config.WebhookSecret, config.HookAccount},
 	}
 	if err == nil {
+		srv.Registry().MustRegister(box.Metrics())
 		waiter := idemhttp.Waiter{Executor: exec, Settled: box.Settled, Leaving: srv.Leaving()}
 		err = s.routes(config, deps, exec, api{commands{exec, rows, box, config.PaymentMethod}, rows, waiter})
 	}

@@ -1,6 +1,7 @@
 package tickets_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/einmal/einmal/pkg/database"
@@ -18,5 +19,12 @@ func TestThePolicy(t *testing.T) {
 		"operation.cancel", "operation.reconcile", "review.resolve", "ticket.comment", "ticket.create", "ticket.mirror", "ticket.set_status")
 	if owner := operations["ticket.create"]["owner"]; owner != "tickets" {
 		t.Errorf("ticket.create belongs to %v", owner)
+	}
+}
+
+func TestMetricsTellOfEffects(t *testing.T) {
+	text := string(start(t, database.SQLite).As("").Send(t, "GET", "/metrics", "").Body)
+	if want := `einmal_reviews_overdue{kind="unknown",service="tickets"} 0`; !strings.Contains(text, want+"\n") {
+		t.Errorf("no %s in\n%s", want, text)
 	}
 }

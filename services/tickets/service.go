@@ -65,6 +65,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	}, targets(config, settler{tickets})...)
 	s := &Service{server: srv, events: events, outbox: box}
 	if err == nil {
+		srv.Registry().MustRegister(box.Metrics())
 		err = s.routes(config, deps, exec, api{commands{exec, tickets, box, config.ProviderURL != ""}, tickets})
 	}
 	if err != nil {
