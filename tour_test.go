@@ -153,7 +153,7 @@ func TestPagesNameWhatExists(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, link := range regexp.MustCompile(`\]\(([\w./#-]+)\)`).FindAllStringSubmatch(string(text), -1) {
+		for _, link := range regexp.MustCompile(`\]\(([\w./-]+)\)`).FindAllStringSubmatch(string(text), -1) {
 			if _, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(link[1]))); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, link[1])
 			}
