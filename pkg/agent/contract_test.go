@@ -66,6 +66,7 @@ func TestTheContractIsComplete(t *testing.T) {
 func TestEveryCodeEndsTheAgent(t *testing.T) {
 	for _, entry := range problem.All() {
 		t.Run(string(entry.Code), func(t *testing.T) {
+			t.Parallel()
 			for name, write := range map[string]answer{"for now": refuse(entry.Code), "for good": final(entry.Code), "after a lost answer": refuse(entry.Code)} {
 				x := newTarget(t, write)
 				if name == "after a lost answer" {

@@ -130,6 +130,9 @@ var phrases = map[Action]string{RetrySameKey: "sent again under the same key", L
 
 var errInterrupted = errors.New("the agent was told to end")
 
+// ErrUnrecorded means that a request was sent, and what came of it could not be journaled. The next agent asks.
+var ErrUnrecorded = errors.New("what came of a request could not be journaled")
+
 // attempt sends the entry's request once. It is in the journal before the first byte leaves.
 func (a *Agent) attempt(ctx context.Context, e *Entry) (Seen, error) {
 	made, cost := len(e.Attempts()), e.Cost
@@ -148,7 +151,10 @@ func (a *Agent) attempt(ctx context.Context, e *Entry) (Seen, error) {
 	ctx, cancel := a.withinDeadline(ctx, e)
 	defer cancel()
 	s := a.client.attempt(ctx, e)
-	return s, a.journal.note(e, record{Answer: &s})
+	if err := a.journal.note(e, record{Answer: &s}); err != nil {
+		return s, fmt.Errorf("%w: %w", ErrUnrecorded, err)
+	}
+	return s, nil
 }
 
 // look asks what has become of the entry's operation. What is as it was is not journaled again.

@@ -92,6 +92,9 @@ func FuzzCommandsOfOneStep(f *testing.F) {
 	f.Add(`{"a":1}`, `{"a":"1"}`)
 	f.Add(`{"n":9007199254740992}`, `{"n":9007199254740993}`)
 	f.Fuzz(func(t *testing.T, a, b string) {
+		if a == "" || b == "" {
+			return // is {}
+		}
 		first, errs := agent.NewCommand("", "POST", "/x", []byte(a))
 		second, more := agent.NewCommand("", "POST", "/x", []byte(b))
 		if len(errs)+len(more) > 0 {
