@@ -35,6 +35,7 @@ type Lab struct {
 	mu            sync.Mutex
 	databases     []*Database
 	services      []*Service
+	agents        []*Agent
 	alertmanagers []*Alertmanager
 	servers       []*pgserver.Server // beside the first
 	serial        int
@@ -101,12 +102,15 @@ func (l *Lab) Close() error {
 // clear ends every process and removes every database.
 func (l *Lab) clear() error {
 	l.mu.Lock()
-	services, alertmanagers, databases, servers := l.services, l.alertmanagers, l.databases, l.servers
-	l.services, l.alertmanagers, l.databases, l.servers = nil, nil, nil, nil
+	services, agents, alertmanagers, databases, servers := l.services, l.agents, l.alertmanagers, l.databases, l.servers
+	l.services, l.agents, l.alertmanagers, l.databases, l.servers = nil, nil, nil, nil, nil
 	l.mu.Unlock()
 
 	var errs []error
 	for _, a := range alertmanagers {
+		errs = append(errs, a.Kill())
+	}
+	for _, a := range agents {
 		errs = append(errs, a.Kill())
 	}
 	for _, s := range services {

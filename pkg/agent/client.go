@@ -81,7 +81,7 @@ func (c client) ask(ctx context.Context, e *Entry, path, key string) Seen {
 	if key == "" {
 		request.Header.Set("Prefer", "wait="+strconv.Itoa(int(heldFor.Seconds())))
 	}
-	return c.do(request, key, readQuestion)
+	return c.do(request, key, func(r received) Seen { return readQuestion(r, e.Run) })
 }
 
 // do sends one request and reads what comes of it.

@@ -68,6 +68,9 @@ var Contract = map[Reading]Row{
 	UnknownCode:  {LookUp, LookUp, LookUp, LookUp, Stop}, // an operation that ended with it has ended
 	Interrupted:  unknown,
 
+	// Is it the same command, begun otherwise, or another? The target compares: sent again, it is a replay or a conflict, and never a second effect.
+	Foreign: {HandOver, HandOver, RetrySameKey, RetrySameKey, HandOver},
+
 	// An operation, as a look-up shows it. One that is final is read as its answer is.
 	OperationIs("awaiting_approval"): open,
 	OperationIs("queued"):            open,

@@ -141,6 +141,19 @@ func TestUnderstanding(t *testing.T) {
 	}
 }
 
+// Only the target can compare commands, so what somebody else has begun under the key is not taken for ours.
+func TestTheOperationOfSomebodyElse(t *testing.T) {
+	others := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"id":"op_9","state":"succeeded","response":{"status":201,"body":{"id":"tkt_9"}}}`))
+	}
+	w := newWork(t, newTarget(t, lost, refuse(problem.IdempotencyKeyReused)).shows(others))
+	w.ends(w.one(create), agent.Conflict, 2)
+
+	w = newWork(t, newTarget(t, lost, done("replayed")).shows(others))
+	w.ends(w.one(create), agent.Replayed, 2)
+}
+
 // A refusal says nothing of an attempt before it that got no answer.
 func TestARefusalInDoubtIsConfirmed(t *testing.T) {
 	t.Run("by an operation that there is", func(t *testing.T) {

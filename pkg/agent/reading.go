@@ -24,6 +24,7 @@ const (
 	NoAnswer     Reading = "no answer"     // it may have been received
 	Unreadable   Reading = "unreadable"    // an answer that is not the target's own, or contradicts itself
 	UnknownCode  Reading = "unknown code"  // a problem whose code is not in the catalogue that this agent knows
+	Foreign      Reading = "foreign"       // an operation under our key that another run has begun
 	Interrupted  Reading = "interrupted"   // an attempt of which the journal does not say how it ended: the agent has died
 
 	StatusSuccess   Reading = "status 2xx"
@@ -104,8 +105,8 @@ func readWrite(r received) Seen {
 	return s.as(Unreadable, "status %d without an Idempotency-Outcome that is known", r.status)
 }
 
-// readQuestion reads the answer to a look-up by key, or to a poll.
-func readQuestion(r received) Seen {
+// readQuestion reads the answer to a look-up by key, or to a poll, about the key of a run. A look-up knows no command: only who began what is under the key.
+func readQuestion(r received, run string) Seen {
 	s := r.seen()
 	if r.status != http.StatusOK {
 		return r.problem(s)
@@ -115,6 +116,10 @@ func readQuestion(r received) Seen {
 	s.Reading = OperationIs(op.State)
 	if _, known := Contract[s.Reading]; !known || op.ID == "" || op.State == "" {
 		return s.as(Unreadable, "the answer is not an operation in a state that is known")
+	}
+	if op.AgentRun != run {
+		s.Operation = Operation{}
+		return s.as(Foreign, "operation %s of this key was begun by run %q", op.ID, op.AgentRun)
 	}
 	if s.RetryAfter == 0 {
 		s.RetryAfter = op.RetryAfterSeconds
@@ -216,6 +221,7 @@ func codeOf(code problem.Code) Reading {
 // operation is the operation resource, as far as an agent needs it.
 type operation struct {
 	Operation
+	AgentRun          string         `json:"agent_run"`
 	Effect            problem.Effect `json:"effect"`
 	Response          *Response      `json:"response"`
 	RetryAfterSeconds int64          `json:"retry_after_seconds"`

@@ -109,7 +109,7 @@ func accepted(w http.ResponseWriter, _ *http.Request) {
 func operation(state, members string) answer {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"id":"op_1","state":%q,"retry_after_seconds":1%s}`, state, members)
+		fmt.Fprintf(w, `{"id":"op_1","state":%q,"agent_run":"run-1","retry_after_seconds":1%s}`, state, members)
 	}
 }
 
