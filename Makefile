@@ -13,6 +13,9 @@ SPARED := modernc.org/sqlite/lib modernc.org/libc modernc.org/memory \
 	go.yaml.in/yaml/v4/... github.com/getkin/kin-openapi/... github.com/santhosh-tekuri/jsonschema/v6/...
 RACE := -race $(foreach package,$(SPARED),-gcflags='$(package)=-race=false -d=checkptr=0')
 
+# These packages take minutes, the others seconds. Begun last, as their names would have it, one would run alone at the end.
+LONGEST := ./e2e ./services/tickets ./services/deployments ./services/payments ./pkg/outbox
+
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
@@ -30,7 +33,7 @@ build: ## Build bin/einmal
 
 .PHONY: test
 test: test/tools ## Run all tests with the race detector, on SQLite and on PostgreSQL
-	go test $(RACE) -vet=off -timeout $(TEST_TIMEOUT) ./... # make verify/vet asks more than go test would
+	go test $(RACE) -vet=off -timeout $(TEST_TIMEOUT) $(LONGEST) ./... # make verify/vet asks more than go test would
 
 .PHONY: test/tools
 test/tools: ## Fetch what the tests need beside Go: a PostgreSQL server, Alertmanager, strace, gcc
