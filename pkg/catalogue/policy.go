@@ -2,6 +2,8 @@ package catalogue
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/einmal/einmal/pkg/idempotency"
@@ -39,7 +41,16 @@ type Settings struct {
 
 	// Beyond any retry, and long enough for the disputes that follow a year's accounts.
 	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410. Published; nothing is purged yet."`
+
+	// Long enough for somebody who is at work to look at it; what they were shown is mostly still so by then.
+	ApprovalTTL time.Duration `env:"EINMAL_APPROVAL_TTL" default:"30m" help:"How long a question of approval, and a yes to it, hold."`
+
+	// Ten thousand of nearly any currency is worth a second look.
+	ApprovalThreshold int64 `env:"EINMAL_APPROVAL_THRESHOLD" default:"10000" placeholder:"AMOUNT" help:"From which amount on a payment needs a person's approval, in major units of whatever currency; 0: always."`
 }
+
+// maxThreshold is more than any amount: 15 digits in minor units.
+const maxThreshold = 1_000_000_000_000_000
 
 // Validate refuses times that a service would not keep as it publishes them. kong calls it, and so does each service.
 func (s Settings) Validate() error {
@@ -50,10 +61,14 @@ func (s Settings) Validate() error {
 		{"EINMAL_WAIT_BUDGET", s.WaitBudget},
 		{"EINMAL_RESPONSE_RETENTION", s.ResponseRetention},
 		{"EINMAL_TOMBSTONE_RETENTION", s.TombstoneRetention},
+		{"EINMAL_APPROVAL_TTL", s.ApprovalTTL},
 	} {
 		if setting.value <= 0 {
 			return fmt.Errorf("%s is %s; it must be longer than nothing", setting.name, setting.value)
 		}
+	}
+	if s.ApprovalThreshold < 0 || s.ApprovalThreshold > maxThreshold {
+		return fmt.Errorf("EINMAL_APPROVAL_THRESHOLD is %d; it must be from 0 to %d", s.ApprovalThreshold, int64(maxThreshold))
 	}
 	return nil
 }
@@ -71,6 +86,7 @@ func NewPolicy(settings Settings, entries []Entry) Policy {
 		Operations:         make(map[string]Entry, len(entries)),
 	}
 	for _, e := range entries {
+		e.Approval = strings.ReplaceAll(e.Approval, "{threshold}", strconv.FormatInt(settings.ApprovalThreshold, 10))
 		p.Operations[e.Type] = e
 	}
 	return p

@@ -129,6 +129,43 @@ var Effects = []Check{
 	},
 	due,
 	{
+		Name: "what waits for an approval has an open question",
+		SQL: `SELECT e.account_id, e.id FROM effects e WHERE e.state = 'awaiting_approval' AND NOT EXISTS
+			(SELECT 1 FROM approvals a WHERE a.account_id = e.account_id AND a.id = e.approval_id AND a.operation_id = e.operation_id
+			AND a.state = 'pending' AND a.expires_at = e.approved_until)`,
+		Advice: "Nobody is asked about this effect, and it ends never. Cancel its operation.",
+	},
+	{
+		Name: "an open question is about an effect that waits for it",
+		SQL: `SELECT a.account_id, a.id FROM approvals a WHERE a.state = 'pending' AND NOT EXISTS
+			(SELECT 1 FROM effects e WHERE e.account_id = a.account_id AND e.approval_id = a.id AND e.state = 'awaiting_approval')`,
+		Advice: "A person is asked about what has ended. They end in one transaction, so one of them was changed afterwards.",
+	},
+	{
+		Name: "an effect has the approval of its own operation and command",
+		SQL: `SELECT a.account_id, a.id FROM approvals a
+			LEFT JOIN effects e ON e.account_id = a.account_id AND e.operation_id = a.operation_id AND e.approval_id = a.id
+			LEFT JOIN operations o ON o.account_id = a.account_id AND o.id = a.operation_id
+				AND o.fingerprint = a.fingerprint AND o.idempotency_key = a.idempotency_key AND o.principal = a.requested_by
+			WHERE e.id IS NULL OR o.id IS NULL
+			UNION SELECT e.account_id, e.id FROM effects e WHERE e.approval_id <> '' AND NOT EXISTS
+				(SELECT 1 FROM approvals a WHERE a.account_id = e.account_id AND a.id = e.approval_id)`,
+		Advice: "What a person has agreed to is not what this operation does. Cancel it if it is open; compare with the log and the target.",
+	},
+	{
+		Name: "what needs an approval was sent only while it had one",
+		SQL: `SELECT t.account_id, t.id FROM attempts t JOIN effects e ON e.account_id = t.account_id AND e.id = t.effect_id
+			WHERE t.kind = 'send' AND e.approval_id <> '' AND NOT EXISTS
+			(SELECT 1 FROM approvals a WHERE a.account_id = e.account_id AND a.id = e.approval_id AND a.approved
+				AND a.decided_at <= t.started_at AND a.expires_at > t.started_at)`,
+		Advice: "A send began that no person had agreed to, or no longer. Tell whoever may decide, and ask the target what has happened.",
+	},
+	{
+		Name:   "nobody has approved what they have asked for",
+		SQL:    `SELECT account_id, id FROM approvals WHERE decided_by = requested_by OR (decided_by <> '') <> (decided_at IS NOT NULL) OR (approved AND decided_by = '')`,
+		Advice: "The statement that decides refuses it, so something else has written this row. Let another person look at the operation.",
+	},
+	{
 		Name: "what waits for a person has an open review",
 		SQL: `SELECT e.account_id, e.id FROM effects e WHERE e.state = 'unknown' AND e.next_at IS NULL
 			AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.account_id = e.account_id AND r.id = e.review_id AND r.state = 'open')`,

@@ -40,7 +40,9 @@ type Effect struct {
 	InDoubt   bool   // a send may still arrive
 	Reference string // the target's name for it
 	ReviewID  string // of the question to a person, if there is one
-	Sends     []Send
+
+	ApprovalID string // of the yes that it needs from a person; empty: none
+	Sends      []Send
 }
 
 // Send is one call that may have had the effect.

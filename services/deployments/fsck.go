@@ -13,8 +13,12 @@ func Fsck(ctx context.Context, db *database.DB) ([]fsck.Violation, error) {
 	return fsck.Run(ctx, db, slices.Concat(fsck.Operations, fsck.EffectsInTurn, checks)...)
 }
 
-// open are the states in which a rollout is not over.
-const open = `('awaiting_approval', 'queued', 'running', 'unknown')`
+// open are the states in which a rollout is not over, and underWay those in which it holds its environment or waits for it: while a
+// person is asked it does neither.
+const (
+	open     = `('awaiting_approval', 'queued', 'running', 'unknown')`
+	underWay = `('queued', 'running', 'unknown')`
+)
 
 // checks are the invariants of deployments, their environments, and the operations that make and break off both.
 var checks = []fsck.Check{
@@ -49,14 +53,14 @@ var checks = []fsck.Check{
 		Name: "a lock is held by a deployment that is not over",
 		SQL: `SELECT v.account_id, v.name AS id FROM environments v WHERE v.holder <> '' AND NOT EXISTS
 			(SELECT 1 FROM deployments d JOIN effects e ON e.account_id = d.account_id AND e.operation_id = d.operation_id
-			WHERE d.account_id = v.account_id AND d.id = v.holder AND d.environment = v.name AND NOT d.waiting AND e.state IN ` + open + `)`,
+			WHERE d.account_id = v.account_id AND d.id = v.holder AND d.environment = v.name AND NOT d.waiting AND e.state IN ` + underWay + `)`,
 		Advice: "Nobody will leave this lock. Ask the cluster what runs in the environment before anything is changed by hand.",
 	},
 	{
-		Name: "a deployment that is not over holds its environment or waits for it",
+		Name: "a deployment that is under way holds its environment or waits for it",
 		SQL: `SELECT d.account_id, d.id FROM deployments d JOIN effects e ON e.account_id = d.account_id AND e.operation_id = d.operation_id
 			JOIN environments v ON v.account_id = d.account_id AND v.name = d.environment
-			WHERE (e.state IN ` + open + ` AND NOT d.waiting AND v.holder <> d.id) OR (e.state NOT IN ` + open + ` AND d.waiting)`,
+			WHERE (e.state IN ` + underWay + ` AND NOT d.waiting AND v.holder <> d.id) OR (e.state NOT IN ` + underWay + ` AND d.waiting)`,
 		Advice: "This rollout is not kept apart from others. Ask the cluster what runs in the environment, and cancel it.",
 	},
 	{

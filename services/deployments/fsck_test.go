@@ -19,7 +19,7 @@ const (
 	made      = "every deployment was made by an operation that brings a release out"
 	finished  = "a deployment is finished when its rollout has ended"
 	held      = "a lock is held by a deployment that is not over"
-	apart     = "a deployment that is not over holds its environment or waits for it"
+	apart     = "a deployment that is under way holds its environment or waits for it"
 	one       = "one rollout goes on in an environment"
 	waits     = "whoever waits for an environment waits for somebody, and was never sent"
 	due       = "a rollout that is not due waits for its environment"

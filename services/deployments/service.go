@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/approval/approvalhttp"
 	"github.com/einmal/einmal/pkg/audit"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
@@ -64,7 +65,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	settle := &settler{store: rows}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
-		Owner: "operator", PollEvery: config.ReconcileEvery,
+		Owner: "operator", ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, settle)...)
 	settle.outbox = box
 	s := &Service{server: srv, events: events, outbox: box, store: rows, log: deps.Log}
@@ -90,6 +91,7 @@ func targets(config Config, settle *settler) []outbox.Target {
 	}
 	rollout, stop := target, target
 	rollout.Name, rollout.Provider, rollout.Settle, rollout.Lock = clusterName, rollouts{calls}, settle.rolledOut, settle.lock()
+	rollout.World, rollout.Approved = settle.shown, settle.approved
 	rollout.Ability = outbox.Ability{Key: true, KeyWindow: config.KeyWindow, Lookup: true, Close: true, Floor: true}
 	rollout.MaxAttempts, rollout.LongestWait = rolling.MaxAttempts, rolling.LongestWait()
 	rollout.Sends, rollout.PrioritySends, rollout.Asks = outbox.Limit{Places: clusterSends}, outbox.Limit{Places: clusterFirst}, outbox.Limit{Places: clusterAsks}
@@ -106,6 +108,7 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	e := s.server.Echo()
 	read := server.Require(server.Readers...)
 	effects := outboxhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
+	approvals := approvalhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
 
 	operations := map[string]string{}
 	add := func(routes []idemhttp.Route, roles ...server.Role) {
@@ -117,18 +120,21 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	writes, decisions := slices.Concat(a.writes(), effects.Writes()), slices.Concat(a.operatorWrites(), effects.OperatorWrites())
 	add(writes, server.Writers...)
 	add(decisions, server.Operator)
+	add(approvals.ApproverWrites(), server.Approver)
 
 	e.GET("/v1/deployments", a.listDeployments, read)
 	e.GET("/v1/deployments/:id", a.getDeployment, read)
 	e.GET("/v1/environments", a.listEnvironments, read)
 	e.GET("/v1/environments/:name", a.getEnvironment, read)
+	e.GET("/v1/approvals", approvals.List, read)
+	e.GET("/v1/approvals/:id", approvals.Get, read)
 	e.GET("/v1/reviews", effects.ListReviews, read)
 	e.GET("/v1/reviews/:id", effects.GetReview, read)
 
 	ops := idemhttp.Operations{Executor: exec, Caller: caller, Waiter: a.waiter}
 	e.GET("/v1/operations", ops.List, read)
 	e.GET("/v1/operations/:id", ops.Get, read)
-	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions), caller), read)
+	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions, approvals.ApproverWrites()), caller), read)
 
 	policy := catalogue.NewPolicy(config.Settings, catalogue.Of(Name))
 	if err := s.server.PublishJSON("/.well-known/idempotency-policy", policy); err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/approval/approvalhttp"
 	"github.com/einmal/einmal/pkg/audit"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
@@ -69,7 +70,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	rows := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
-		Owner: reviewOwner, PollEvery: config.ReconcileEvery,
+		Owner: reviewOwner, ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, deps.DB, settler{rows})...)
 	s := &Service{
 		server: srv, events: events, outbox: box, log: deps.Log, asks: config.UnmatchedAfter,
@@ -78,7 +79,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	if err == nil {
 		srv.Registry().MustRegister(box.Metrics())
 		waiter := idemhttp.Waiter{Executor: exec, Settled: box.Settled, Leaving: srv.Leaving()}
-		err = s.routes(config, deps, exec, api{commands{exec, rows, box, config.PaymentMethod}, rows, waiter})
+		err = s.routes(config, deps, exec, api{commands{exec, rows, box, config.PaymentMethod, config.ApprovalThreshold}, rows, waiter})
 	}
 	if err != nil {
 		events.Close()
@@ -102,11 +103,15 @@ func targets(config Config, db *database.DB, settle settler) []outbox.Target {
 			Sends: outbox.Limit{Places: providerSends}, PrioritySends: outbox.Limit{Places: providerFirst}, Asks: outbox.Limit{Places: providerAsks},
 		}
 	}
+	authorizing := of(targetAuthorize, catalogue.PaymentCreate, closing, authorizer{provider, db, config.Namespace}, settle.authorized)
+	authorizing.World = settle.orderShown
+	refunding := of(targetRefund, catalogue.RefundCreate, keyed, refunder{psp: provider}, settle.refunded)
+	refunding.World = settle.refundsShown
 	return []outbox.Target{
-		of(targetAuthorize, catalogue.PaymentCreate, closing, authorizer{provider, db, config.Namespace}, settle.authorized),
+		authorizing,
 		of(targetCapture, catalogue.PaymentCapture, keyed, capturer{psp: provider}, settle.captured),
 		of(targetCancel, catalogue.PaymentCancel, keyed, canceler{psp: provider}, settle.canceled),
-		of(targetRefund, catalogue.RefundCreate, keyed, refunder{psp: provider}, settle.refunded),
+		refunding,
 	}
 }
 
@@ -115,6 +120,7 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	e := s.server.Echo()
 	read := server.Require(server.Readers...)
 	effects := outboxhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
+	approvals := approvalhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
 
 	operations := map[string]string{}
 	add := func(routes []idemhttp.Route, roles ...server.Role) {
@@ -126,6 +132,7 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	writes, decisions := slices.Concat(a.writes(), effects.Writes()), effects.OperatorWrites()
 	add(writes, server.Writers...)
 	add(decisions, server.Operator)
+	add(approvals.ApproverWrites(), server.Approver)
 	e.Add(http.MethodPost, hookPath, s.hook.receive)
 
 	e.GET("/v1/orders", a.listOrders, read)
@@ -134,13 +141,15 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	e.GET("/v1/payments/:id", a.getPayment, read)
 	e.GET("/v1/payments/:id/refunds", a.listRefunds, read)
 	e.GET("/v1/payments/:id/refunds/:refund", a.getRefund, read)
+	e.GET("/v1/approvals", approvals.List, read)
+	e.GET("/v1/approvals/:id", approvals.Get, read)
 	e.GET("/v1/reviews", effects.ListReviews, read)
 	e.GET("/v1/reviews/:id", effects.GetReview, read)
 
 	ops := idemhttp.Operations{Executor: exec, Caller: caller, Waiter: a.waiter}
 	e.GET("/v1/operations", ops.List, read)
 	e.GET("/v1/operations/:id", ops.Get, read)
-	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions), caller), read)
+	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions, approvals.ApproverWrites()), caller), read)
 
 	policy := catalogue.NewPolicy(config.Settings, catalogue.Of(Name))
 	if err := s.server.PublishJSON("/.well-known/idempotency-policy", policy); err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/approval/approvalhttp"
 	"github.com/einmal/einmal/pkg/audit"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
@@ -61,7 +62,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	tickets := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
-		Owner: "operator", PollEvery: config.ReconcileEvery,
+		Owner: "operator", ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, settler{tickets})...)
 	s := &Service{server: srv, events: events, outbox: box}
 	if err == nil {
@@ -104,6 +105,7 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	read := server.Require(server.Readers...)
 	waiter := idemhttp.Waiter{Executor: exec, Settled: s.outbox.Settled, Leaving: s.server.Leaving()}
 	effects := outboxhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
+	approvals := approvalhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
 
 	operations := map[string]string{}
 	add := func(routes []idemhttp.Route, roles ...server.Role) {
@@ -115,6 +117,7 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	writes, decisions := slices.Concat(a.writes(), effects.Writes()), effects.OperatorWrites()
 	add(writes, server.Writers...)
 	add(decisions, server.Operator)
+	add(approvals.ApproverWrites(), server.Approver)
 
 	e.GET("/v1/tickets", a.listTickets, read)
 	e.GET("/v1/tickets/:id", a.getTicket, read)
@@ -122,13 +125,15 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	e.GET("/v1/tickets/:id/comments/:comment_id", a.getComment, read)
 	hook := alertmanager{a.commands, config.AlertProjectLabel, config.AlertProject, newAlertCounts(s.server.Registry()), deps.Log}
 	e.POST("/v1/hooks/alertmanager", hook.notify, server.Require(server.Writers...))
+	e.GET("/v1/approvals", approvals.List, read)
+	e.GET("/v1/approvals/:id", approvals.Get, read)
 	e.GET("/v1/reviews", effects.ListReviews, read)
 	e.GET("/v1/reviews/:id", effects.GetReview, read)
 
 	ops := idemhttp.Operations{Executor: exec, Caller: caller, Waiter: waiter}
 	e.GET("/v1/operations", ops.List, read)
 	e.GET("/v1/operations/:id", ops.Get, read)
-	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions), caller), read)
+	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions, approvals.ApproverWrites()), caller), read)
 
 	policy := catalogue.NewPolicy(config.Settings, catalogue.Of(Name))
 	if err := s.server.PublishJSON("/.well-known/idempotency-policy", policy); err != nil {

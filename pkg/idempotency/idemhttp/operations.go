@@ -23,6 +23,7 @@ type operation struct {
 	Resource          idempotency.Resource `json:"resource,omitzero"`
 	Response          *response            `json:"response,omitzero"`
 	ResponseExpiredAt *Time                `json:"response_expired_at,omitzero"`
+	ApprovalID        string               `json:"approval_id,omitzero"`
 	ReviewID          string               `json:"review_id,omitzero"`
 	Target            string               `json:"target,omitzero"`
 	EffectKey         string               `json:"effect_key,omitzero"`
@@ -64,7 +65,7 @@ func newOperation(op idempotency.Operation) operation {
 		}
 	}
 	if e := op.Effect; e != nil {
-		o.ReviewID, o.Target, o.EffectKey, o.Reference = e.ReviewID, e.Target, e.Key, e.Reference
+		o.ApprovalID, o.ReviewID, o.Target, o.EffectKey, o.Reference = e.ApprovalID, e.ReviewID, e.Target, e.Key, e.Reference
 		if e.InDoubt { // queued again, under the same key
 			o.Effect = idempotency.Unknown.Effect()
 		}
