@@ -128,6 +128,22 @@ func All() []Scenario {
 		reportedDigestDiffers,
 		twoReplicasOneLock,
 		tokenAfterRestore,
+
+		agentRestartedBetweenAttempts,
+		agentKilledBeforeSync,
+		agentKilledAfterSync,
+		twoAgentsOneJournal,
+		journalTorn,
+		journalNulTail,
+		budgetExhaustedHandsOver,
+		retryAfterBeyondDeadline,
+		conflictStopsTheAgent,
+		businessFailureIsNotRetried,
+		businessRetryNamesItsPredecessor,
+		stepReusedWithOtherCommand,
+		transportResendsSilently,
+		answerWithoutBody,
+		unknownIsPolledThenHandedOver,
 	}
 }
 

@@ -20,7 +20,7 @@ const (
 	// answerWithin is how long one request may take: longer than any wait of a service that is not in trouble.
 	answerWithin = 30 * time.Second
 
-	// heldFor is how long a service is asked to hold a poll back until its operation has ended (Prefer: wait).
+	// heldFor is how long a service is asked at most to hold a poll back until its operation has ended (Prefer: wait).
 	heldFor = 10 * time.Second
 
 	// mostRead is how much of an answer is read: a body of 1 MiB in the most wasteful spelling, and an operation around it.
@@ -65,21 +65,21 @@ func (c client) attempt(ctx context.Context, e *Entry) Seen {
 
 // lookUp asks for the operation of an entry's key.
 func (c client) lookUp(ctx context.Context, e *Entry) Seen {
-	return c.ask(ctx, e, "/v1/operations", e.Key)
+	return c.ask(ctx, e, "/v1/operations", e.Key, 0)
 }
 
-// poll asks for an operation, and to be answered when it has ended.
-func (c client) poll(ctx context.Context, e *Entry, operation string) Seen {
-	return c.ask(ctx, e, "/v1/operations/"+url.PathEscape(operation), "")
+// poll asks for an operation, and to be answered when it has ended, or when so much time has passed.
+func (c client) poll(ctx context.Context, e *Entry, operation string, held time.Duration) Seen {
+	return c.ask(ctx, e, "/v1/operations/"+url.PathEscape(operation), "", held)
 }
 
-func (c client) ask(ctx context.Context, e *Entry, path, key string) Seen {
+func (c client) ask(ctx context.Context, e *Entry, path, key string, held time.Duration) Seen {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL+path, nil)
 	if err != nil {
 		return Seen{Reading: NotConnected, Detail: err.Error()}
 	}
-	if key == "" {
-		request.Header.Set("Prefer", "wait="+strconv.Itoa(int(heldFor.Seconds())))
+	if held >= time.Second {
+		request.Header.Set("Prefer", "wait="+strconv.Itoa(int(held.Seconds())))
 	}
 	return c.do(request, key, func(r received) Seen { return readQuestion(r, e.Run) })
 }

@@ -22,16 +22,16 @@ func (a *Agent) settle(ctx context.Context, e *Entry) error {
 			return a.end(e, handedOver(e, e.last().Seen.String()))
 		}
 		// The first question after a restart, or when a person has asked again, is free: it sends nothing, and may tell.
-		free := tries == 0 && next != RetrySameKey
-		if err := a.wait(ctx, e, next, tries, free); err != nil {
+		looked = next != RetrySameKey
+		if err := a.due(ctx, e, next, tries, tries == 0 && looked); err != nil {
 			return a.end(e, handedOver(e, err.Error()))
 		}
 		var s Seen
 		var err error
-		if looked = next != RetrySameKey; looked {
+		if looked {
 			s, err = a.look(ctx, e, next)
-		} else if s, err = a.attempt(ctx, e); errors.Is(err, ErrBudget) {
-			return a.end(e, handedOver(e, err.Error()))
+		} else {
+			s, err = a.attempt(ctx, e)
 		}
 		if err != nil {
 			return err
@@ -89,15 +89,27 @@ func (e *Entry) toConfirm() bool {
 // can is what is left of an action at the entry's target, and by what the step has declared.
 func (e *Entry) can(action Action) Action { return allowed[e.Retry][possible[e.Ability][action]] }
 
-// wait waits until the next request is due, if the budgets allow it. What the target has asked for is kept even across a restart.
-func (a *Agent) wait(ctx context.Context, e *Entry, next Action, tries int, free bool) error {
+// due waits until the next request is due, if the budgets allow both. What the target has asked for is kept even across a restart.
+func (a *Agent) due(ctx context.Context, e *Entry, next Action, tries int, free bool) error {
 	if err := ctx.Err(); err != nil {
 		return errInterrupted
+	}
+	entry, run := spentBy(e), spentBy(a.ofRun(e.Run)...)
+	if next == RetrySameKey {
+		cost := e.Cost
+		if entry.attempts > 0 {
+			cost = 0 // its effect is the same, and is counted
+		}
+		if err := e.Budget.attempt(entry, cost); err != nil {
+			return fmt.Errorf("of the intention, %w", err)
+		}
+		if err := a.config.Budget.attempt(run, cost); err != nil {
+			return fmt.Errorf("of the run, %w", err)
+		}
 	}
 	last := e.last()
 	asked := time.Duration(last.Seen.RetryAfter) * time.Second
 	asked = max(0, min(asked, time.Until(last.Ended.Add(asked)))) // no longer than asked for, whatever the clock does
-	entry, run := spentBy(e), spentBy(a.ofRun(e.Run)...)
 	if err := e.Budget.wait(entry, asked); err != nil && (!free || asked > 0) {
 		return fmt.Errorf("of the intention, %w", err)
 	}
@@ -135,20 +147,10 @@ var ErrUnrecorded = errors.New("what came of a request could not be journaled")
 
 // attempt sends the entry's request once. It is in the journal before the first byte leaves.
 func (a *Agent) attempt(ctx context.Context, e *Entry) (Seen, error) {
-	made, cost := len(e.Attempts()), e.Cost
-	if made > 0 {
-		cost = 0 // its effect is the same, and is counted
-	}
-	if err := e.Budget.attempt(spentBy(e), cost); err != nil {
-		return Seen{}, fmt.Errorf("of the intention, %w", err)
-	}
-	if err := a.config.Budget.attempt(spentBy(a.ofRun(e.Run)...), cost); err != nil {
-		return Seen{}, fmt.Errorf("of the run, %w", err)
-	}
-	if err := a.journal.note(e, record{Attempt: made + 1}); err != nil {
+	if err := a.journal.note(e, record{Attempt: len(e.Attempts()) + 1}); err != nil {
 		return Seen{}, err
 	}
-	ctx, cancel := a.withinDeadline(ctx, e)
+	ctx, cancel := context.WithDeadline(ctx, a.deadline(e))
 	defer cancel()
 	s := a.client.attempt(ctx, e)
 	if err := a.journal.note(e, record{Answer: &s}); err != nil {
@@ -160,8 +162,14 @@ func (a *Agent) attempt(ctx context.Context, e *Entry) (Seen, error) {
 // look asks what has become of the entry's operation. What is as it was is not journaled again.
 func (a *Agent) look(ctx context.Context, e *Entry, how Action) (s Seen, err error) {
 	before := e.last()
+	left := time.Until(a.deadline(e))
+	if left > 0 { // else it is the one question that is free
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, left)
+		defer cancel()
+	}
 	if how == Poll {
-		s = a.client.poll(ctx, e, e.Operation().ID)
+		s = a.client.poll(ctx, e, e.Operation().ID, min(heldFor, left-time.Second))
 	} else {
 		s = a.client.lookUp(ctx, e)
 	}
@@ -177,13 +185,13 @@ func same(a, b Seen) bool {
 	return a == b
 }
 
-// withinDeadline ends a request with the deadline of the intention, or that of the run.
-func (a *Agent) withinDeadline(ctx context.Context, e *Entry) (context.Context, context.CancelFunc) {
+// deadline is when the time of the intention, or that of its run, is up.
+func (a *Agent) deadline(e *Entry) time.Time {
 	deadline := e.Budget.deadline(spentBy(e))
 	if run := a.config.Budget.deadline(spentBy(a.ofRun(e.Run)...)); run.Before(deadline) {
 		deadline = run
 	}
-	return context.WithDeadline(ctx, deadline)
+	return deadline
 }
 
 func (a *Agent) ofRun(run string) []*Entry {
