@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	"github.com/google/uuid"
 )
@@ -18,8 +19,10 @@ type Config struct {
 	Progress func(e *Entry, what string)
 }
 
-// Agent does steps, each as often as it takes and at most once.
+// Agent does steps, each as often as it takes and at most once. Its methods may be called by several goroutines, as by a runtime that dispatches a tool
+// twice, and wait for each other: the second finds what the first has done.
 type Agent struct {
+	mu      sync.Mutex
 	config  Config
 	journal *Journal
 	client  client
@@ -52,6 +55,8 @@ type Result struct {
 // The results are of the steps that were come to, or of what stands in their way. An error means that the rest was not tried: [ErrInvalid],
 // [ErrStepChanged], [ErrTargetChanged], [ErrNotRefused], or that the journal can't be written.
 func (a *Agent) Do(ctx context.Context, steps []Step) (results []Result, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	plan, err := a.plan(steps)
 	if err != nil {
 		return nil, err
@@ -61,7 +66,7 @@ func (a *Agent) Do(ctx context.Context, steps []Step) (results []Result, err err
 			return nil, err
 		}
 	}
-	if err := a.settleOpen(ctx, ""); err != nil {
+	if err := a.settleOpen(ctx, a.isCalled); err != nil {
 		return nil, err
 	}
 	for _, p := range plan {
@@ -89,20 +94,33 @@ func (a *Agent) Do(ctx context.Context, steps []Step) (results []Result, err err
 	return results, nil
 }
 
-// Resume settles what is open: of one run, or, without a name, of all. It returns the entries that it has come to.
+// Resume settles what is open: of one run, or, without a name, of all, wherever they were begun. It returns the entries that it has come to.
 func (a *Agent) Resume(ctx context.Context, run string) ([]Result, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	meant := func(e *Entry) bool { return run == "" || e.Run == run }
 	var results []Result
 	for _, e := range a.journal.Entries() {
-		if e.Open() && (run == "" || e.Run == run) {
+		if e.Open() && meant(e) {
 			results = append(results, Result{e, true})
 		}
 	}
-	return results, a.settleOpen(ctx, run)
+	return results, a.settleOpen(ctx, meant)
 }
 
-func (a *Agent) settleOpen(ctx context.Context, run string) error {
+// isCalled tells whether an entry's target is one of the agent's. Those of others are not sent its token unless somebody says Resume.
+func (a *Agent) isCalled(e *Entry) bool {
+	for _, target := range a.config.Targets {
+		if target.URL == e.URL {
+			return true
+		}
+	}
+	return false
+}
+
+func (a *Agent) settleOpen(ctx context.Context, meant func(*Entry) bool) error {
 	for _, e := range a.journal.Entries() {
-		if !e.Open() || run != "" && e.Run != run {
+		if !e.Open() || !meant(e) {
 			continue
 		}
 		if err := a.settle(ctx, e); err != nil {

@@ -96,12 +96,16 @@ func (c client) do(request *http.Request, key string, read func(received) Seen) 
 	if key != "" {
 		request.Header.Set("Idempotency-Key", key)
 	}
+	return c.receive(request, &connected, read).clipped()
+}
+
+func (c client) receive(request *http.Request, connected *bool, read func(received) Seen) Seen {
 	response, err := c.http.Do(request)
 	if err != nil {
 		if outer := (*url.Error)(nil); errors.As(err, &outer) {
 			err = outer.Err // where to stands in the entry
 		}
-		if !connected {
+		if !*connected {
 			return Seen{Reading: NotConnected, Detail: err.Error(), Effect: problem.EffectNone}
 		}
 		return Seen{Reading: NoAnswer, Detail: err.Error(), Effect: problem.EffectUnknown}
@@ -116,6 +120,19 @@ func (c client) do(request *http.Request, key string, read func(received) Seen) 
 		return r.seen().as(Unreadable, "status %d, and the body is longer than %d bytes", r.status, mostRead)
 	}
 	return read(r)
+}
+
+// longestText is how much is kept of a text that a target says: a sentence or two for a person.
+const longestText = 1000
+
+// clipped is what was seen without texts that are too long to be kept.
+func (s Seen) clipped() Seen {
+	for _, text := range []*string{&s.Detail, &s.Outcome, &s.Operation.ID, &s.Operation.State, &s.Operation.ApprovalID, &s.Operation.ReviewID} {
+		if len(*text) > longestText {
+			*text = strings.ToValidUTF8((*text)[:longestText], "") + "…"
+		}
+	}
+	return s
 }
 
 // String says what was seen to a person.

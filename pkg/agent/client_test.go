@@ -113,3 +113,23 @@ func TestWhatIsSent(t *testing.T) {
 		t.Errorf("the key %s is no UUIDv7", r.Key)
 	}
 }
+
+// When the first byte of a request arrives, its attempt is in the journal.
+func TestTheJournalIsWrittenFirst(t *testing.T) {
+	var w *work
+	var seen []agent.Request
+	x := newTarget(t, func(rw http.ResponseWriter, r *http.Request) {
+		entries, err := agent.Read(w.path)
+		if err != nil || len(entries) != 1 || entries[0].Key != r.Header.Get("Idempotency-Key") {
+			t.Errorf("the journal has %+v, %v", entries, err)
+			return
+		}
+		seen = entries[0].Requests
+		done("executed")(rw, r)
+	})
+	w = newWork(t, x)
+	w.one(create)
+	if len(seen) != 1 || seen[0].Kind != agent.AttemptRequest || seen[0].Seen.Reading != agent.Interrupted {
+		t.Errorf("when the request had arrived, the journal had the requests %+v", seen)
+	}
+}

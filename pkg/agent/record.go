@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // header is the first line of a journal. Whatever does not begin with it is somebody else's file, and is neither read nor cut.
@@ -43,7 +44,8 @@ var ErrDamaged = errors.New("the journal is damaged")
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func (r record) line() ([]byte, error) {
-	text, err := json.Marshal(r, json.Deterministic(true))
+	// What a target says may be no UTF-8, which must not keep it out of the journal.
+	text, err := json.Marshal(r, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil {
 		return nil, fmt.Errorf("encode record: %w", err)
 	}
