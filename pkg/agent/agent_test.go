@@ -284,3 +284,29 @@ func TestTheJournalHoldsNoToken(t *testing.T) {
 		t.Errorf("%v, %s", err, text)
 	}
 }
+
+// A token is for the targets that an agent was given with it.
+func TestOpenEntriesOfOtherTargets(t *testing.T) {
+	former := newTarget(t, lost)
+	w := newWork(t, former)
+	w.ends(w.one(within(create, `{"attempts":1}`)), agent.Unknown, 1)
+	asked := former.questioned()
+
+	w.target, w.run = newTarget(t, done("executed")), "run-2"
+	if r := w.one(`{"step":"other","path":"/v1/x"}`); r.Outcome != agent.Executed {
+		t.Errorf("got %+v", r)
+	}
+	if _, writes := former.arrived(); writes != 1 || former.questioned() != asked {
+		t.Errorf("%d writes and %d questions went to a target that was not given", writes, former.questioned())
+	}
+
+	t.Run("are settled when somebody says so", func(t *testing.T) {
+		former.shows(operation("succeeded", ""))
+		var results []agent.Result
+		var err error
+		w.inTime(func(ctx context.Context, a *agent.Agent) { results, err = a.Resume(ctx, "") })
+		if err != nil || len(results) != 1 || results[0].Entry.End.Outcome != agent.Executed {
+			t.Errorf("got %+v, %v", results, err)
+		}
+	})
+}
