@@ -40,13 +40,16 @@ type Settings struct {
 	ResponseRetention time.Duration `env:"EINMAL_RESPONSE_RETENTION" default:"720h" help:"How long a final answer is replayed."`
 
 	// Beyond any retry, and long enough for the disputes that follow a year's accounts.
-	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410. Published; nothing is purged yet."`
+	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410."`
 
 	// Long enough for somebody who is at work to look at it; what they were shown is mostly still so by then.
 	ApprovalTTL time.Duration `env:"EINMAL_APPROVAL_TTL" default:"30m" help:"How long a question of approval, and a yes to it, hold."`
 
 	// Ten thousand of nearly any currency is worth a second look.
 	ApprovalThreshold int64 `env:"EINMAL_APPROVAL_THRESHOLD" default:"10000" placeholder:"AMOUNT" help:"From which amount on a payment needs a person's approval, in major units of whatever currency; 0: always."`
+
+	// So often that a round has little to do; and looking for nothing costs two reads of an index.
+	PurgeEvery time.Duration `env:"EINMAL_PURGE_EVERY" default:"1m" help:"How often what is past its retention is dropped."`
 }
 
 // maxThreshold is more than any amount: 15 digits in minor units.
@@ -62,6 +65,7 @@ func (s Settings) Validate() error {
 		{"EINMAL_RESPONSE_RETENTION", s.ResponseRetention},
 		{"EINMAL_TOMBSTONE_RETENTION", s.TombstoneRetention},
 		{"EINMAL_APPROVAL_TTL", s.ApprovalTTL},
+		{"EINMAL_PURGE_EVERY", s.PurgeEvery},
 	} {
 		if setting.value <= 0 {
 			return fmt.Errorf("%s is %s; it must be longer than nothing", setting.name, setting.value)

@@ -1,5 +1,5 @@
-// Package fsck checks what must always be true across the tables of a service. It reads one snapshot, so it may run beside
-// traffic, and it changes nothing.
+// Package fsck checks what must always be true across the tables of a service, and between them and the ledger of what is outside. It
+// reads one snapshot, so it may run beside traffic, a purge included, and it changes nothing.
 package fsck
 
 import (
@@ -49,6 +49,13 @@ func Run(ctx context.Context, db *database.DB, checks ...Check) ([]Violation, er
 	return violations, err
 }
 
+// Forgotten is the condition that an operation was forgotten at the end of its retention, after it had succeeded: row is the name of a
+// table in the statement, and column the one that has the operation's id. Its event says so; who removes a row by hand writes none.
+func Forgotten(row, column string) string {
+	return `EXISTS (SELECT 1 FROM events f WHERE f.account_id = ` + row + `.account_id AND f.operation_id = ` + row + `.` + column + `
+		AND f.type = 'forgotten' AND f.from_state = 'succeeded')`
+}
+
 // Operations are the invariants of the tables that every service has.
 var Operations = []Check{
 	{
@@ -87,19 +94,30 @@ var Operations = []Check{
 		Advice: "The log says that the operation ended. Its row was changed afterwards; compare with a backup.",
 	},
 	{
-		Name: "every first event has its operation",
+		Name: "every first event has its operation, or one that says that it is forgotten",
 		SQL: `SELECT e.account_id, e.id FROM events e WHERE e.type = 'attempted'
-			AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)`,
+			AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)
+			AND NOT EXISTS (SELECT 1 FROM events f WHERE f.account_id = e.account_id AND f.operation_id = e.operation_id AND f.type = 'forgotten')`,
 		Advice: "The log tells of an operation that is gone. Its key would be executed again: restore the row from a backup.",
+	},
+	{
+		Name: "what is forgotten had ended, and is gone",
+		SQL: `SELECT f.account_id, f.operation_id AS id FROM events f WHERE f.type = 'forgotten'
+			AND (f.from_state NOT IN ('succeeded', 'failed', 'canceled')
+			  OR NOT EXISTS (SELECT 1 FROM events e WHERE e.account_id = f.account_id AND e.operation_id = f.operation_id AND e.type IN ('completed', 'canceled') AND e.to_state = f.from_state)
+			  OR EXISTS (SELECT 1 FROM operations o WHERE o.account_id = f.account_id AND o.id = f.operation_id))`,
+		Advice: "A purge took what was open, or somebody has put it back. Its key would be executed again: restore the row from a backup, and stop the purge.",
 	},
 }
 
 // Effects are the invariants of effects outside, for services that have some.
 var Effects = []Check{
 	{
-		Name: "every effect has its operation",
-		SQL: `SELECT e.account_id, e.id FROM effects e WHERE NOT EXISTS
-			(SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)`,
+		Name: "every effect has its operation, or is what is left of one that is forgotten",
+		SQL: `SELECT e.account_id, e.id FROM effects e
+			WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)
+			AND NOT (e.idempotency_key = '' AND length(e.command) = 0 AND e.state IN ('succeeded', 'failed', 'canceled') AND EXISTS (SELECT 1 FROM events f
+				WHERE f.account_id = e.account_id AND f.operation_id = e.operation_id AND f.type = 'forgotten' AND f.from_state = e.state))`,
 		Advice: "An effect is brought to its target for nobody. Find out what removed the operation.",
 	},
 	{
@@ -110,7 +128,7 @@ var Effects = []Check{
 	},
 	{
 		Name:   "no two effects have one effect key",
-		SQL:    `SELECT min(account_id) AS account_id, min(id) AS id FROM effects GROUP BY target, effect_key HAVING count(*) > 1`,
+		SQL:    `SELECT min(account_id) AS account_id, min(id) AS id FROM effects WHERE idempotency_key <> '' GROUP BY target, effect_key HAVING count(*) > 1`,
 		Advice: "The target takes them for one, and answers the second with the first. Find those with this effect key, and compare each with the target.",
 	},
 	{
@@ -126,6 +144,12 @@ var Effects = []Check{
 			WHERE (doubt IS NOT NULL AND (doubt > fence OR first_sent_at IS NULL OR state IN ('awaiting_approval', 'succeeded', 'failed', 'canceled')))
 			   OR (doubt IS NULL AND (state = 'unknown' OR (state = 'running' AND accepted_at IS NULL)))`,
 		Advice: "Whether a send may still arrive is not known. Treat the effect as unknown and ask the target.",
+	},
+	{
+		Name: "no attempt is left of what is forgotten",
+		SQL: `SELECT a.account_id, a.id FROM attempts a JOIN effects e ON e.account_id = a.account_id AND e.operation_id = a.operation_id
+			WHERE e.idempotency_key = ''`,
+		Advice: "They go together, so one of them was changed afterwards, or something calls for an operation that has ended. Find out which.",
 	},
 	due,
 	{

@@ -22,6 +22,7 @@ const (
 	InProgress        EventType = "in_progress"        // an attempt met an operation that has no final answer
 	Conflict          EventType = "conflict"           // an attempt brought another command under a used key
 	Expired           EventType = "expired"            // an attempt came after the response's retention, or nobody has said yes in time
+	Forgotten         EventType = "forgotten"          // its tombstone is gone; Reference is the id of what it made or changed
 	Denied            EventType = "denied"             // an attempt was refused for now; nothing is stored under its key
 )
 

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Operation is the row of one operation. It is written at the claim and when the operation settles, and at no other time.
+// Operation is the row of one operation. It is written at the claim and when the operation settles; what retention then takes from it,
+// and that it takes the row, is none of this package's doing.
 type Operation struct {
 	AccountID      string      `gorm:"primaryKey"`
 	IdempotencyKey Key         `gorm:"primaryKey"`

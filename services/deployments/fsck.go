@@ -40,7 +40,9 @@ var checks = []fsck.Check{
 		Name: "every deployment was made by an operation that brings a release out",
 		SQL: `SELECT d.account_id, d.id FROM deployments d WHERE NOT EXISTS (SELECT 1 FROM operations o JOIN effects e
 				ON e.account_id = o.account_id AND e.operation_id = o.id
-			WHERE o.account_id = d.account_id AND o.id = d.operation_id AND o.type IN ('deployment.create', 'deployment.rollback'))`,
+			WHERE o.account_id = d.account_id AND o.id = d.operation_id AND o.type IN ('deployment.create', 'deployment.rollback'))
+			AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.account_id = d.account_id AND e.operation_id = d.operation_id
+				AND e.type IN ('deployment.create', 'deployment.rollback') AND e.idempotency_key = '')`,
 		Advice: "Nobody was told of this deployment. Find out what wrote it.",
 	},
 	{

@@ -17,6 +17,7 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
 	"github.com/einmal/einmal/pkg/outbox"
 	"github.com/einmal/einmal/pkg/outbox/outboxhttp"
+	"github.com/einmal/einmal/pkg/retention"
 	"github.com/einmal/einmal/pkg/server"
 )
 
@@ -37,6 +38,7 @@ type Service struct {
 	server *server.Server
 	events *audit.Log
 	outbox *outbox.Outbox
+	purge  *retention.Purger
 	store  store
 	log    *slog.Logger
 }
@@ -58,8 +60,9 @@ func New(config Config, deps Deps) (*Service, error) {
 	}
 	events := audit.Open(deps.DB)
 	exec := idempotency.New(deps.DB, idempotency.Options{
-		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention,
-		Record: events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
+		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention, TombstoneRetention: config.TombstoneRetention,
+		Forgotten: retention.Forgotten(deps.DB),
+		Record:    events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
 	})
 	rows := store{deps.DB}
 	settle := &settler{store: rows}
@@ -68,9 +71,13 @@ func New(config Config, deps Deps) (*Service, error) {
 		Owner: "operator", ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, settle)...)
 	settle.outbox = box
-	s := &Service{server: srv, events: events, outbox: box, store: rows, log: deps.Log}
+	purge := retention.New(retention.Deps{
+		DB: deps.DB, Log: deps.Log, Service: Name, Record: events.Record,
+		Response: config.ResponseRetention, Tombstone: config.TombstoneRetention, Every: config.PurgeEvery,
+	})
+	s := &Service{server: srv, events: events, outbox: box, purge: purge, store: rows, log: deps.Log}
 	if err == nil {
-		srv.Registry().MustRegister(box.Metrics())
+		srv.Registry().MustRegister(box.Metrics(), purge.Metrics())
 		waiter := idemhttp.Waiter{Executor: exec, Settled: box.Settled, Leaving: srv.Leaving()}
 		err = s.routes(config, deps, exec, api{commands{exec, rows, box}, rows, waiter})
 	}
@@ -155,7 +162,8 @@ func (s *Service) Listen(ctx context.Context) error { return s.server.Listen(ctx
 // Addr is the address that Listen took.
 func (s *Service) Addr() string { return s.server.Addr() }
 
-// Serve answers and brings effects out until ctx ends; then it drains both, and writes the events that were waiting.
+// Serve answers, brings effects out and drops what is past its retention until ctx ends; then it drains all, and writes the events that were
+// waiting.
 func (s *Service) Serve(ctx context.Context) error {
 	defer s.events.Close()
 	if s.server.Demo() {
@@ -166,6 +174,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	working.Go(func() { s.outbox.Run(ctx) })
+	working.Go(func() { s.purge.Run(ctx) })
 	return s.server.Serve(ctx)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
 	"github.com/einmal/einmal/pkg/outbox"
 	"github.com/einmal/einmal/pkg/outbox/outboxhttp"
+	"github.com/einmal/einmal/pkg/retention"
 	"github.com/einmal/einmal/pkg/server"
 )
 
@@ -42,6 +43,7 @@ type Service struct {
 	server *server.Server
 	events *audit.Log
 	outbox *outbox.Outbox
+	purge  *retention.Purger
 	hook   hook
 	log    *slog.Logger
 	asks   time.Duration // after which a person is asked about what is not ours
@@ -64,20 +66,26 @@ func New(config Config, deps Deps) (*Service, error) {
 	}
 	events := audit.Open(deps.DB)
 	exec := idempotency.New(deps.DB, idempotency.Options{
-		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention,
-		Record: events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
+		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention, TombstoneRetention: config.TombstoneRetention,
+		Forgotten: retention.Forgotten(deps.DB),
+		Record:    events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
 	})
 	rows := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
 		Owner: reviewOwner, ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, deps.DB, settler{rows})...)
+	purge := retention.New(retention.Deps{
+		DB: deps.DB, Log: deps.Log, Service: Name, Record: events.Record,
+		Response: config.ResponseRetention, Tombstone: config.TombstoneRetention, Every: config.PurgeEvery,
+		Also: []retention.Step{{What: "unmatched", Remove: rows.forgetReviewed}},
+	})
 	s := &Service{
-		server: srv, events: events, outbox: box, log: deps.Log, asks: config.UnmatchedAfter,
+		server: srv, events: events, outbox: box, purge: purge, log: deps.Log, asks: config.UnmatchedAfter,
 		hook: hook{exec, rows, box, config.WebhookSecret, config.HookAccount},
 	}
 	if err == nil {
-		srv.Registry().MustRegister(box.Metrics())
+		srv.Registry().MustRegister(box.Metrics(), purge.Metrics())
 		waiter := idemhttp.Waiter{Executor: exec, Settled: box.Settled, Leaving: srv.Leaving()}
 		err = s.routes(config, deps, exec, api{commands{exec, rows, box, config.PaymentMethod, config.ApprovalThreshold}, rows, waiter})
 	}
@@ -170,7 +178,8 @@ func (s *Service) Listen(ctx context.Context) error { return s.server.Listen(ctx
 // Addr is the address that Listen took.
 func (s *Service) Addr() string { return s.server.Addr() }
 
-// Serve answers and brings effects out until ctx ends; then it drains both, and writes the events that were waiting.
+// Serve answers, brings effects out and drops what is past its retention until ctx ends; then it drains all, and writes the events that were
+// waiting.
 func (s *Service) Serve(ctx context.Context) error {
 	defer s.events.Close()
 	var working sync.WaitGroup
@@ -178,6 +187,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	working.Go(func() { s.outbox.Run(ctx) })
+	working.Go(func() { s.purge.Run(ctx) })
 	working.Go(func() { s.hook.sweep(ctx, s.log, s.asks) })
 	return s.server.Serve(ctx)
 }

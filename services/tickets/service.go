@@ -17,6 +17,7 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
 	"github.com/einmal/einmal/pkg/outbox"
 	"github.com/einmal/einmal/pkg/outbox/outboxhttp"
+	"github.com/einmal/einmal/pkg/retention"
 	"github.com/einmal/einmal/pkg/server"
 )
 
@@ -37,6 +38,7 @@ type Service struct {
 	server *server.Server
 	events *audit.Log
 	outbox *outbox.Outbox
+	purge  *retention.Purger
 }
 
 // New puts the service together. An error says which setting is wrong.
@@ -56,17 +58,22 @@ func New(config Config, deps Deps) (*Service, error) {
 	}
 	events := audit.Open(deps.DB)
 	exec := idempotency.New(deps.DB, idempotency.Options{
-		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention,
-		Record: events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
+		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention, TombstoneRetention: config.TombstoneRetention,
+		Forgotten: retention.Forgotten(deps.DB),
+		Record:    events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
 	})
 	tickets := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
 		Owner: "operator", ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, settler{tickets})...)
-	s := &Service{server: srv, events: events, outbox: box}
+	purge := retention.New(retention.Deps{
+		DB: deps.DB, Log: deps.Log, Service: Name, Record: events.Record,
+		Response: config.ResponseRetention, Tombstone: config.TombstoneRetention, Every: config.PurgeEvery, Following: mirrorKey,
+	})
+	s := &Service{server: srv, events: events, outbox: box, purge: purge}
 	if err == nil {
-		srv.Registry().MustRegister(box.Metrics())
+		srv.Registry().MustRegister(box.Metrics(), purge.Metrics())
 		err = s.routes(config, deps, exec, api{commands{exec, tickets, box, config.ProviderURL != ""}, tickets})
 	}
 	if err != nil {
@@ -154,7 +161,8 @@ func (s *Service) Listen(ctx context.Context) error { return s.server.Listen(ctx
 // Addr is the address that Listen took.
 func (s *Service) Addr() string { return s.server.Addr() }
 
-// Serve answers and brings effects out until ctx ends; then it drains both, and writes the events that were waiting.
+// Serve answers, brings effects out and drops what is past its retention until ctx ends; then it drains all, and writes the events that were
+// waiting.
 func (s *Service) Serve(ctx context.Context) error {
 	defer s.events.Close()
 	var working sync.WaitGroup
@@ -162,5 +170,6 @@ func (s *Service) Serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	working.Go(func() { s.outbox.Run(ctx) })
+	working.Go(func() { s.purge.Run(ctx) })
 	return s.server.Serve(ctx)
 }

@@ -154,7 +154,11 @@ func (o Operations) List(c echo.Context) error {
 			return err
 		}
 		op, err := o.Executor.ByKey(ctx, account, key)
-		return o.one(c, op, err, problem.New(problem.OperationNotFound, "No operation of this account has this key: it was never seen here, and is safe to send with."))
+		if errors.Is(err, idempotency.ErrForgotten) {
+			return forgotten()
+		}
+		return o.one(c, op, err, problem.New(problem.OperationNotFound,
+			"No operation of this account has this key: it was not seen here for as long as keys are remembered (retention in /.well-known/idempotency-policy), and is safe to send with."))
 	}
 	query := ReadQuery(c)
 	page := query.Page()
