@@ -129,9 +129,9 @@ func (d *Database) Change(ctx context.Context, statements ...string) error {
 	return tx.Commit()
 }
 
-// Fsck runs `einmal fsck` on the database. What it found is in the error.
-func (d *Database) Fsck(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, d.lab.binary, "fsck", "--service", cmp.Or(d.Service, "tickets"))
+// Fsck runs `einmal fsck` on the database, against a ledger if there is one. What it found is in the error.
+func (d *Database) Fsck(ctx context.Context, ledger string) error {
+	cmd := exec.CommandContext(ctx, d.lab.binary, "fsck", "--service", cmp.Or(d.Service, "tickets"), "--ledger", ledger)
 	cmd.Env = environment("EINMAL_DATABASE_URL=" + d.URL)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("einmal fsck: %w: %s", err, strings.TrimSpace(string(out)))

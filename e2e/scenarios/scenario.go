@@ -69,6 +69,8 @@ func All() []Scenario {
 		closedStaysClosed,
 		sameEventTwoProjects,
 		uniquenessOutlivesTheKey,
+		expiredKeyNeverReruns,
+		expiryRacesARetry,
 		alertmanagerRepeats,
 		alertmanagerPair,
 		alertResolvesAndReturns,
@@ -87,6 +89,7 @@ func All() []Scenario {
 		lookupLags,
 		deskWithoutKeysGoesToReview,
 		keyWindowOver,
+		unknownNeverExpires,
 		sendStormDoesNotStarveReconcile,
 		replicaFiveMinutesAhead,
 		twoReplicasDrainOneQueue,
@@ -170,7 +173,7 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 	err = s.perform(func() {
 		wanted = sc.run(s)
 		s.must(s.terminateServices())
-		s.must(s.db.Fsck(ctx))
+		s.must(s.db.Fsck(ctx, s.ledger()))
 		s.checkMirrors()
 		s.checkBooks()
 		s.checkCluster()

@@ -94,7 +94,7 @@ var Operations = []Check{
 		Advice: "The log says that the operation ended. Its row was changed afterwards; compare with a backup.",
 	},
 	{
-		Name: "every first event has its operation, or one that says that it is forgotten",
+		Name: "every first event has its operation",
 		SQL: `SELECT e.account_id, e.id FROM events e WHERE e.type = 'attempted'
 			AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)
 			AND NOT EXISTS (SELECT 1 FROM events f WHERE f.account_id = e.account_id AND f.operation_id = e.operation_id AND f.type = 'forgotten')`,
@@ -113,7 +113,7 @@ var Operations = []Check{
 // Effects are the invariants of effects outside, for services that have some.
 var Effects = []Check{
 	{
-		Name: "every effect has its operation, or is what is left of one that is forgotten",
+		Name: "every effect has its operation",
 		SQL: `SELECT e.account_id, e.id FROM effects e
 			WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)
 			AND NOT (e.idempotency_key = '' AND length(e.command) = 0 AND e.state IN ('succeeded', 'failed', 'canceled') AND EXISTS (SELECT 1 FROM events f

@@ -109,8 +109,9 @@ func (x *Executor) show(ctx context.Context, ops []Operation) error {
 	return x.options.Describe(ctx, ops)
 }
 
-// youngKey is the age up to which nobody asks whether a key was forgotten: most are used the moment they are made, and what was used
-// an hour ago is remembered, whatever anybody sets in good faith.
+// youngKey is the age up to which nobody asks whether a key was forgotten, since asking costs two reads, and most keys are used the
+// moment they are made. What was used within the hour is remembered: a replica with settings that forget it sooner asks sooner, and no
+// replica with other settings belongs beside it.
 const youngKey = time.Hour
 
 // old reports whether a key tells a time so long ago that it may have been forgotten.

@@ -1,16 +1,22 @@
 package deployments
 
 import (
-	"context"
 	"slices"
 
-	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/fsck"
 )
 
-// Fsck checks the database of the service.
-func Fsck(ctx context.Context, db *database.DB) ([]fsck.Violation, error) {
-	return fsck.Run(ctx, db, slices.Concat(fsck.Operations, fsck.EffectsInTurn, checks)...)
+// Checks are what must always be true of the database of the service.
+func Checks() []fsck.Check { return slices.Concat(fsck.Operations, fsck.EffectsInTurn, checks) }
+
+// Ledger is how rollouts and stops stand in the ledger of a cluster.
+var Ledger = fsck.Ledger{
+	Target: "cluster", Begun: []string{"rollout"},
+	SQL: `SELECT e.account_id, e.id, e.operation_id, e.effect_key, e.reference, e.state, CASE e.target WHEN 'cluster' THEN 'rollout' ELSE 'stop' END AS kind, -1 AS amount_minor,
+		coalesce(d.artifact, s.artifact, '') AS artifact
+		FROM effects e
+		LEFT JOIN deployments d ON d.account_id = e.account_id AND d.operation_id = e.operation_id
+		LEFT JOIN deployments s ON s.account_id = e.account_id AND s.stop_operation_id = e.operation_id AND s.stop_operation_id <> ''`,
 }
 
 // open are the states in which a rollout is not over, and underWay those in which it holds its environment or waits for it: while a

@@ -9,6 +9,7 @@ import (
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/fsck"
 	"github.com/einmal/einmal/services/deployments"
 )
 
@@ -102,7 +103,7 @@ func (r running) damaged(t *testing.T, damage []string) (checks []string) {
 	for _, statement := range damage {
 		exec(statement)
 	}
-	all, err := deployments.Fsck(context.Background(), r.db)
+	all, err := fsck.Run(context.Background(), r.db, deployments.Checks()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/fsck"
 	"github.com/einmal/einmal/pkg/problem"
 	"github.com/einmal/einmal/pkg/server"
 	"github.com/einmal/einmal/pkg/server/servertest"
@@ -295,7 +296,7 @@ func expect(t *testing.T, a servertest.Answer, status int, code problem.Code) pr
 // healthy holds the database and the cluster to what must be true after everything.
 func (r running) healthy(t *testing.T) {
 	t.Helper()
-	violations, err := deployments.Fsck(context.Background(), r.db)
+	violations, err := fsck.Run(context.Background(), r.db, deployments.Checks()...)
 	if err != nil || len(violations) > 0 {
 		t.Errorf("the database: %+v, %v", violations, err)
 	}

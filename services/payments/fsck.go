@@ -1,16 +1,25 @@
 package payments
 
 import (
-	"context"
 	"slices"
 
-	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/fsck"
 )
 
-// Fsck checks the database of the service.
-func Fsck(ctx context.Context, db *database.DB) ([]fsck.Violation, error) {
-	return fsck.Run(ctx, db, slices.Concat(fsck.Operations, fsck.Effects, checks)...)
+// Checks are what must always be true of the database of the service.
+func Checks() []fsck.Check { return slices.Concat(fsck.Operations, fsck.Effects, checks) }
+
+// Ledger is how effects stand in the ledger of a payment provider. What a capture or cancel was about is known while its operation is.
+var Ledger = fsck.Ledger{
+	Target: "psp", Undo: "void",
+	SQL: `SELECT e.account_id, e.id, e.operation_id, e.effect_key, e.reference, e.state, '' AS artifact,
+		CASE e.target WHEN 'psp_authorize' THEN 'authorize' WHEN 'psp_capture' THEN 'capture' WHEN 'psp_cancel' THEN 'void' ELSE 'refund' END AS kind,
+		coalesce(p.amount_minor, r.amount_minor, CASE e.target WHEN 'psp_capture' THEN b.captured_minor ELSE b.amount_minor END, -1) AS amount_minor
+		FROM effects e
+		LEFT JOIN payments p ON p.account_id = e.account_id AND p.operation_id = e.operation_id
+		LEFT JOIN refunds r ON r.account_id = e.account_id AND r.operation_id = e.operation_id
+		LEFT JOIN operations o ON o.account_id = e.account_id AND o.id = e.operation_id AND o.type IN ('payment.capture', 'payment.cancel')
+		LEFT JOIN payments b ON b.account_id = o.account_id AND b.id = o.resource_id`,
 }
 
 // authorizings are the operations that authorize payments; of those that are forgotten, what their effects tell.

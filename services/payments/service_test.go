@@ -361,7 +361,7 @@ func (r running) healthy() {
 
 func (r running) fsck() []fsck.Violation {
 	r.t.Helper()
-	violations, err := payments.Fsck(r.t.Context(), r.db)
+	violations, err := fsck.Run(r.t.Context(), r.db, payments.Checks()...)
 	if err != nil {
 		r.t.Fatal(err)
 	}

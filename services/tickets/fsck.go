@@ -1,16 +1,18 @@
 package tickets
 
 import (
-	"context"
 	"slices"
 
-	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/fsck"
 )
 
-// Fsck checks the database of the service.
-func Fsck(ctx context.Context, db *database.DB) ([]fsck.Violation, error) {
-	return fsck.Run(ctx, db, slices.Concat(fsck.Operations, fsck.Effects, checks)...)
+// Checks are what must always be true of the database of the service.
+func Checks() []fsck.Check { return slices.Concat(fsck.Operations, fsck.Effects, checks) }
+
+// Ledger is how mirrors stand in the ledger of a desk.
+var Ledger = fsck.Ledger{
+	Target: "desk",
+	SQL:    `SELECT account_id, id, operation_id, effect_key, reference, 'ticket' AS kind, state, 0 AS amount_minor, '' AS artifact FROM effects`,
 }
 
 // checks are the invariants of tickets and comments, the operations that make and change them and those that mirror them. No index leads from an operation to its tickets (each

@@ -157,7 +157,7 @@ func (r running) healthy(t *testing.T) {
 
 func (r running) fsck(t *testing.T) []fsck.Violation {
 	t.Helper()
-	violations, err := tickets.Fsck(t.Context(), r.db)
+	violations, err := fsck.Run(t.Context(), r.db, tickets.Checks()...)
 	if err != nil {
 		t.Fatal(err)
 	}
