@@ -151,7 +151,7 @@ func All() []Scenario {
 }
 
 // Play runs the scenario on an empty database of its own and then checks what must hold after every scenario: as many effects as it
-// says and never two under one key, nothing that is neither final nor with a person, a database in which fsck finds nothing, services that leave
+// says and never two under one key, nothing that is neither final nor with a person, a database in which fsck finds nothing, nor against the ledger of what is outside, services that leave
 // cleanly when asked to, and faults that really happened.
 func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (outcome Outcome) {
 	start := time.Now()

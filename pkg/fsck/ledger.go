@@ -21,7 +21,7 @@ type Ledger struct {
 	Target string // as the ledger calls it
 
 	// SQL returns a row for each effect that the database knows: account_id, id, operation_id, effect_key, reference, kind (as the ledger calls it), state,
-	// amount_minor (-1: not known any more) and artifact (empty: it has none).
+	// amount_minor (-1: not known any more) and artifact (empty: it has none). reference names what was made, or else what it was to be done to.
 	SQL string
 
 	// Undo is the kind that undoes another effect, under that one's key; empty: nothing does.
@@ -125,8 +125,10 @@ func (l Ledger) compare(effects []known, before, after []entry) (violations []Vi
 	for _, k := range effects {
 		ours[of{k.Kind, k.EffectKey}], ours[of{l.Undo, k.EffectKey}] = true, true
 		entries := there[of{k.Kind, k.EffectKey}]
-		if len(entries) == 0 && k.State == "succeeded" && k.Reference != "" {
+		if len(entries) == 0 && k.State == "succeeded" {
 			entries = objects[of{k.Kind, k.Reference}]
+		}
+		if k.Reference != "" {
 			ours[of{k.Kind, k.Reference}] = true
 		}
 		switch {

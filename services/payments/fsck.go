@@ -12,7 +12,7 @@ func Checks() []fsck.Check { return slices.Concat(fsck.Operations, fsck.Effects,
 // Ledger is how effects stand in the ledger of a payment provider. What a capture or cancel was about is known while its operation is.
 var Ledger = fsck.Ledger{
 	Target: "psp", Undo: "void",
-	SQL: `SELECT e.account_id, e.id, e.operation_id, e.effect_key, e.reference, e.state, '' AS artifact,
+	SQL: `SELECT e.account_id, e.id, e.operation_id, e.effect_key, CASE e.reference WHEN '' THEN coalesce(b.reference, '') ELSE e.reference END AS reference, e.state, '' AS artifact,
 		CASE e.target WHEN 'psp_authorize' THEN 'authorize' WHEN 'psp_capture' THEN 'capture' WHEN 'psp_cancel' THEN 'void' ELSE 'refund' END AS kind,
 		coalesce(p.amount_minor, r.amount_minor, CASE e.target WHEN 'psp_capture' THEN b.captured_minor ELSE b.amount_minor END, -1) AS amount_minor
 		FROM effects e
