@@ -52,7 +52,7 @@ func startTickets(ctx context.Context, databaseURL string, with ...func(*tickets
 // defaults are the settings of einmal tickets, which hold for the bare service, too, but for two: any port that is free, and no
 // limit, since the callers are all of one account and without a pause.
 func defaults() (config tickets.Config, err error) {
-	parser, err := kong.New(&config, kong.Vars{"tickets_database": ""})
+	parser, err := kong.New(&config, kong.Vars{"tickets_database": "", "audit_dir": ""})
 	if err == nil {
 		_, err = parser.Parse(nil)
 	}

@@ -30,6 +30,7 @@ type roles struct {
 	Agent       agentCmd       `cmd:"" help:"A client that cannot forget: do steps, each once, with a journal."`
 	Scenarios   scenariosCmd   `cmd:"" help:"Run the failure scenarios against real processes and say which held."`
 	Fsck        fsckCmd        `cmd:"" help:"Check what must always be true of a service's database; exit 1 if something is not."`
+	Audit       auditCmd       `cmd:"" help:"The log of what happened: verify it, export it, verify a receipt, keys."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring a service's database to the newest version of its schema."`
 	Policy      policyCmd      `cmd:"" help:"Print the idempotency policy: what may be repeated, and what then happens."`
 	Healthcheck healthcheckCmd `cmd:"" hidden:"" help:"Exit 0 if the service on EINMAL_LISTEN is ready: the health check of an image without a shell."`
@@ -72,7 +73,7 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 			"Settings are environment variables, listed with their defaults by einmal ROLE --help."),
 		kong.Vars{
 			"version": version(), "tickets_database": embedded(tickets.Name), "payments_database": embedded(payments.Name),
-			"deployments_database": embedded(deployments.Name),
+			"deployments_database": embedded(deployments.Name), "audit_dir": auditDir,
 		},
 		kong.ValueFormatter(help),
 		kong.Writers(stdout, stderr),

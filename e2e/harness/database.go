@@ -142,6 +142,36 @@ func (d *Database) Fsck(ctx context.Context, ledger string) error {
 	return fmt.Errorf("einmal fsck: %w: %s", err, strings.Join(lines, "\n"))
 }
 
+// AuditVerify runs `einmal audit verify` on the database and what its services have kept outside. What it found is in the error.
+func (d *Database) AuditVerify(ctx context.Context) error {
+	_, err := d.Audit(ctx, "verify")
+	return err
+}
+
+// Audit runs a command of `einmal audit` on the database, and returns what it printed.
+func (d *Database) Audit(ctx context.Context, command string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, d.lab.binary, append([]string{"audit", command, "--service", cmp.Or(d.Service, "tickets")}, args...)...)
+	cmd.Env = environment("EINMAL_DATABASE_URL="+d.URL, "EINMAL_AUDIT_DIR="+d.AuditDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("einmal audit %s: %w: %s", command, err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// AuditDir is where the services of the database keep what must not be in it.
+func (d *Database) AuditDir() string { return d.lab.auditDir(d.URL) }
+
+// auditDir is one for each database, whatever stands between it and a service.
+func (l *Lab) auditDir(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return filepath.Join(l.dir, "audit") // the service will say what is wrong with its URL
+	}
+	path := cmp.Or(u.Path, u.Opaque)
+	return filepath.Join(l.dir, "audit", filepath.Base(filepath.Dir(path))+"-"+filepath.Base(path))
+}
+
 // WriteLocked tells whether somebody holds SQLite's write lock at this moment.
 func (d *Database) WriteLocked(ctx context.Context) (bool, error) {
 	pool, err := sql.Open("sqlite", d.writable(0))

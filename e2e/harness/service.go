@@ -79,7 +79,10 @@ func (s *Service) Start(ctx context.Context) error {
 	argv := append(append([]string{}, s.settings.Under...), s.lab.binary, s.settings.Role)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = s.lab.dir
-	cmd.Env = environment(append([]string{"EINMAL_LISTEN=" + s.address, "EINMAL_DATABASE_URL=" + s.settings.DatabaseURL}, s.settings.Env...)...)
+	cmd.Env = environment(append([]string{
+		"EINMAL_LISTEN=" + s.address, "EINMAL_DATABASE_URL=" + s.settings.DatabaseURL,
+		"EINMAL_AUDIT_DIR=" + s.lab.auditDir(s.settings.DatabaseURL),
+	}, s.settings.Env...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 		return err

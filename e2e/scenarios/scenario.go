@@ -151,8 +151,8 @@ func All() []Scenario {
 }
 
 // Play runs the scenario on an empty database of its own and then checks what must hold after every scenario: as many effects as it
-// says and never two under one key, nothing that is neither final nor with a person, a database in which fsck finds nothing, nor against the ledger of what is outside, services that leave
-// cleanly when asked to, and faults that really happened.
+// says and never two under one key, nothing that is neither final nor with a person, a database in which fsck finds nothing, nor against the ledger of what is outside, a log that is as it was
+// signed, services that leave cleanly when asked to, and faults that really happened.
 func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (outcome Outcome) {
 	start := time.Now()
 	if sc.Only != "" && sc.Only != lab.Kind {
@@ -174,6 +174,7 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 		wanted = sc.run(s)
 		s.must(s.terminateServices())
 		s.must(s.db.Fsck(ctx, s.ledger()))
+		s.must(s.db.AuditVerify(ctx))
 		s.checkMirrors()
 		s.checkBooks()
 		s.checkCluster()

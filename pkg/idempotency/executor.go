@@ -37,10 +37,18 @@ type Options struct {
 	// open one's effect in place of the row's, which changes only at the claim and when the operation settles. Nil adds nothing.
 	Describe func(ctx context.Context, ops []Operation) error
 
+	// Guard is asked before each attempt; an error refuses it, before anything is looked up. It is for a store that must not be written
+	// although it could be (ErrRewound). Nil lets every attempt through.
+	Guard func(ctx context.Context) error
+
 	// Note takes the events of attempts that committed nothing: replayed, in_progress, conflict, expired, denied. It decides
 	// itself when and how durably it writes them. Nil drops them.
 	Note func(ctx context.Context, event Event)
 }
+
+// ErrRewound means that the store is older than what is known to have been in it, as after a restore from a backup. What was done since then is
+// forgotten, so nothing may be done until a person has decided how to go on.
+var ErrRewound = errors.New("store is older than what it was")
 
 // Executor executes operations at most once. It is safe for concurrent use; several processes may share one database.
 type Executor struct {
@@ -73,6 +81,9 @@ func New(db *database.DB, options Options) *Executor {
 	}
 	if options.Describe == nil {
 		options.Describe = func(context.Context, []Operation) error { return nil }
+	}
+	if options.Guard == nil {
+		options.Guard = func(context.Context) error { return nil }
 	}
 	if options.Note == nil {
 		options.Note = func(context.Context, Event) {}
@@ -190,6 +201,9 @@ func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, er
 }
 
 func (x *Executor) do(ctx context.Context, a *attempt, apply Apply) (Result, error) {
+	if err := x.options.Guard(ctx); err != nil {
+		return Result{}, err
+	}
 	budget := time.NewTimer(x.options.WaitBudget)
 	defer budget.Stop()
 

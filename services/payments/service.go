@@ -13,6 +13,7 @@ import (
 	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/approval/approvalhttp"
 	"github.com/einmal/einmal/pkg/audit"
+	"github.com/einmal/einmal/pkg/audit/audithttp"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
@@ -42,6 +43,7 @@ type Deps struct {
 type Service struct {
 	server *server.Server
 	events *audit.Log
+	sealer *audit.Sealer
 	outbox *outbox.Outbox
 	purge  *retention.Purger
 	hook   hook
@@ -64,11 +66,16 @@ func New(config Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	sealer, err := audit.NewSealer(deps.DB, deps.Log, Name, config.Sealing)
+	if err != nil {
+		return nil, fmt.Errorf("configure %s: %w", Name, err)
+	}
 	events := audit.Open(deps.DB)
+	srv.NoteDenied(events.Note)
 	exec := idempotency.New(deps.DB, idempotency.Options{
 		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention, TombstoneRetention: config.TombstoneRetention,
 		Forgotten: retention.Forgotten(deps.DB),
-		Record:    events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
+		Record:    events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB), Guard: sealer.Guard,
 	})
 	rows := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
@@ -81,7 +88,7 @@ func New(config Config, deps Deps) (*Service, error) {
 		Also: []retention.Step{{What: "unmatched", Remove: rows.forgetReviewed}},
 	})
 	s := &Service{
-		server: srv, events: events, outbox: box, purge: purge, log: deps.Log, asks: config.UnmatchedAfter,
+		server: srv, events: events, sealer: sealer, outbox: box, purge: purge, log: deps.Log, asks: config.UnmatchedAfter,
 		hook: hook{exec, rows, box, config.WebhookSecret, config.HookAccount},
 	}
 	if err == nil {
@@ -155,8 +162,11 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	e.GET("/v1/reviews/:id", effects.GetReview, read)
 
 	ops := idemhttp.Operations{Executor: exec, Caller: caller, Waiter: a.waiter}
+	proofs := audithttp.Handlers{DB: deps.DB, Executor: exec, Sealer: s.sealer, Caller: caller, Auditor: auditor}
 	e.GET("/v1/operations", ops.List, read)
 	e.GET("/v1/operations/:id", ops.Get, read)
+	e.GET("/v1/operations/:id/events", proofs.Events, read)
+	e.GET("/v1/operations/:id/receipt", proofs.Receipt, read)
 	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions, approvals.ApproverWrites()), caller), read)
 
 	policy := catalogue.NewPolicy(config.Settings, catalogue.Of(Name))
@@ -178,16 +188,22 @@ func (s *Service) Listen(ctx context.Context) error { return s.server.Listen(ctx
 // Addr is the address that Listen took.
 func (s *Service) Addr() string { return s.server.Addr() }
 
-// Serve answers, brings effects out and drops what is past its retention until ctx ends; then it drains all, and writes the events that were
-// waiting.
+// Serve answers, brings effects out and drops what is past its retention until ctx ends; then it drains all, writes the events that were
+// waiting, and seals them. Without a key to seal with it does not begin.
 func (s *Service) Serve(ctx context.Context) error {
+	if err := s.sealer.Begin(ctx); err != nil {
+		s.events.Close()
+		return fmt.Errorf("serve %s: %w", Name, err)
+	}
+	defer s.sealer.Finish(context.WithoutCancel(ctx))
 	defer s.events.Close()
 	var working sync.WaitGroup
 	defer working.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	working.Go(func() { s.outbox.Run(ctx) })
-	working.Go(func() { s.purge.Run(ctx) })
+	working.Go(func() { s.sealer.WhileOpen(ctx, s.outbox.Run) })
+	working.Go(func() { s.sealer.WhileOpen(ctx, s.purge.Run) })
+	working.Go(func() { s.sealer.Run(ctx) })
 	working.Go(func() { s.hook.sweep(ctx, s.log, s.asks) })
 	return s.server.Serve(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/einmal/einmal/migrations"
 	"github.com/einmal/einmal/pkg/approval/approvalhttp"
 	"github.com/einmal/einmal/pkg/audit"
+	"github.com/einmal/einmal/pkg/audit/audithttp"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
@@ -37,6 +38,7 @@ type Deps struct {
 type Service struct {
 	server *server.Server
 	events *audit.Log
+	sealer *audit.Sealer
 	outbox *outbox.Outbox
 	purge  *retention.Purger
 }
@@ -56,11 +58,16 @@ func New(config Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	sealer, err := audit.NewSealer(deps.DB, deps.Log, Name, config.Sealing)
+	if err != nil {
+		return nil, fmt.Errorf("configure %s: %w", Name, err)
+	}
 	events := audit.Open(deps.DB)
+	srv.NoteDenied(events.Note)
 	exec := idempotency.New(deps.DB, idempotency.Options{
 		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention, TombstoneRetention: config.TombstoneRetention,
 		Forgotten: retention.Forgotten(deps.DB),
-		Record:    events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
+		Record:    events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB), Guard: sealer.Guard,
 	})
 	tickets := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
@@ -71,7 +78,7 @@ func New(config Config, deps Deps) (*Service, error) {
 		DB: deps.DB, Log: deps.Log, Service: Name, Record: events.Record,
 		Response: config.ResponseRetention, Tombstone: config.TombstoneRetention, Every: config.PurgeEvery, Following: mirrorKey,
 	})
-	s := &Service{server: srv, events: events, outbox: box, purge: purge}
+	s := &Service{server: srv, events: events, sealer: sealer, outbox: box, purge: purge}
 	if err == nil {
 		srv.Registry().MustRegister(box.Metrics(), purge.Metrics())
 		err = s.routes(config, deps, exec, api{commands{exec, tickets, box, config.ProviderURL != ""}, tickets})
@@ -138,8 +145,11 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	e.GET("/v1/reviews/:id", effects.GetReview, read)
 
 	ops := idemhttp.Operations{Executor: exec, Caller: caller, Waiter: waiter}
+	proofs := audithttp.Handlers{DB: deps.DB, Executor: exec, Sealer: s.sealer, Caller: caller, Auditor: auditor}
 	e.GET("/v1/operations", ops.List, read)
 	e.GET("/v1/operations/:id", ops.Get, read)
+	e.GET("/v1/operations/:id/events", proofs.Events, read)
+	e.GET("/v1/operations/:id/receipt", proofs.Receipt, read)
 	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions, approvals.ApproverWrites()), caller), read)
 
 	policy := catalogue.NewPolicy(config.Settings, catalogue.Of(Name))
@@ -161,15 +171,21 @@ func (s *Service) Listen(ctx context.Context) error { return s.server.Listen(ctx
 // Addr is the address that Listen took.
 func (s *Service) Addr() string { return s.server.Addr() }
 
-// Serve answers, brings effects out and drops what is past its retention until ctx ends; then it drains all, and writes the events that were
-// waiting.
+// Serve answers, brings effects out and drops what is past its retention until ctx ends; then it drains all, writes the events that were
+// waiting, and seals them. Without a key to seal with it does not begin.
 func (s *Service) Serve(ctx context.Context) error {
+	if err := s.sealer.Begin(ctx); err != nil {
+		s.events.Close()
+		return fmt.Errorf("serve %s: %w", Name, err)
+	}
+	defer s.sealer.Finish(context.WithoutCancel(ctx))
 	defer s.events.Close()
 	var working sync.WaitGroup
 	defer working.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	working.Go(func() { s.outbox.Run(ctx) })
-	working.Go(func() { s.purge.Run(ctx) })
+	working.Go(func() { s.sealer.WhileOpen(ctx, s.outbox.Run) })
+	working.Go(func() { s.sealer.WhileOpen(ctx, s.purge.Run) })
+	working.Go(func() { s.sealer.Run(ctx) })
 	return s.server.Serve(ctx)
 }
