@@ -108,11 +108,7 @@ func (d *Database) Columns(ctx context.Context, table string) ([]string, error) 
 
 // Change runs statements in one transaction, behind the services' backs.
 func (d *Database) Change(ctx context.Context, statements ...string) error {
-	driver, url := "pgx", d.URL
-	if d.Path != "" {
-		driver, url = "sqlite", d.writable(5000)
-	}
-	pool, err := sql.Open(driver, url)
+	pool, err := d.open()
 	if err != nil {
 		return fmt.Errorf("change rows: %w", err)
 	}
@@ -128,6 +124,14 @@ func (d *Database) Change(ctx context.Context, statements ...string) error {
 		}
 	}
 	return tx.Commit()
+}
+
+// open opens a connection that may write.
+func (d *Database) open() (*sql.DB, error) {
+	if d.Path != "" {
+		return sql.Open("sqlite", d.writable(5000))
+	}
+	return sql.Open("pgx", d.URL)
 }
 
 // Fsck runs `einmal fsck` on the database, against a ledger if there is one. What it found is in the error.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -73,6 +74,17 @@ func (l *Lab) Room() (*Lab, error) {
 		return nil, fmt.Errorf("open room: %w", err)
 	}
 	return &Lab{Kind: l.Kind, Server: l.Server, binary: l.binary, dir: dir, inside: true}, nil
+}
+
+// Run runs a command of the binary that ends by itself, and returns what it printed.
+func (l *Lab) Run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, l.binary, args...)
+	cmd.Dir, cmd.Env = l.dir, environment()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("einmal %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
 }
 
 // StartServer starts another PostgreSQL server, which lasts until the laboratory is closed.

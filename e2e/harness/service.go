@@ -146,6 +146,24 @@ func (s *Service) Frozen() bool {
 	return strings.HasPrefix(strings.ToUpper(state), "T") // t: stopped while traced
 }
 
+// Ended tells whether the process has ended, by whatever.
+func (s *Service) Ended() bool {
+	select {
+	case <-s.process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// AwaitEnd waits for the process to end, but no longer than that.
+func (s *Service) AwaitEnd(most time.Duration) {
+	select {
+	case <-s.process.Done():
+	case <-time.After(most):
+	}
+}
+
 // Killed waits for the process to end and reports whether a kill ended it.
 func (s *Service) Killed() bool { return s.process.KilledBy() == syscall.SIGKILL }
 

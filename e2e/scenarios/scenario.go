@@ -132,6 +132,12 @@ func All() []Scenario {
 		twoReplicasOneLock,
 		tokenAfterRestore,
 
+		auditTamperingIsFound,
+		sealerKilledMidBatch,
+		deniedAttemptsAreLogged,
+		dispute,
+		claimForgotten,
+
 		agentRestartedBetweenAttempts,
 		agentKilledBeforeSync,
 		agentKilledAfterSync,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -11,6 +12,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
 )
 
 // ErrUnsealed means that an event of the operation is in no leaf yet.
@@ -133,10 +135,7 @@ func (r Receipt) Verify(keys Keys) (Checkpoint, error) {
 	if err != nil {
 		return c, fmt.Errorf("%w: signed by %q: %w", ErrNotProven, by, err)
 	}
-	var operation struct {
-		ID    string `json:"id"`
-		State string `json:"state"`
-	}
+	var operation shownOperation
 	if err := json.Unmarshal(r.Operation, &operation); err != nil {
 		return c, fmt.Errorf("%w: it shows no operation: %w", ErrNotProven, err)
 	}
@@ -158,5 +157,37 @@ func (r Receipt) Verify(keys Keys) (Checkpoint, error) {
 			return c, fmt.Errorf("%w: event %s: %w", ErrNotProven, e.ID, err)
 		}
 	}
+	if member := operation.contradicts(r.Events); member != "" {
+		return c, fmt.Errorf("%w: it shows an operation whose %s is not the one that its events tell", ErrNotProven, member)
+	}
 	return c, nil
+}
+
+// shownOperation is what of an operation its events tell as well.
+type shownOperation struct {
+	ID        string            `json:"id"`
+	State     idempotency.State `json:"state"`
+	AgentRun  string            `json:"agent_run"`
+	EffectKey string            `json:"effect_key"`
+	Reference string            `json:"reference"`
+}
+
+// contradicts names a member that no event tells; empty: there is none. An effect has its key before an event tells it.
+func (o shownOperation) contradicts(events []Event) string {
+	told := func(value string, of func(Event) string) bool {
+		return slices.ContainsFunc(events, func(e Event) bool { return of(e) == value })
+	}
+	claimed := slices.IndexFunc(events, func(e Event) bool { return e.Type == idempotency.Attempted })
+	effect := func(e Event) string { return e.EffectKey }
+	switch {
+	case claimed < 0 || events[claimed].AgentRun != o.AgentRun:
+		return "agent_run"
+	case !told(string(o.State), func(e Event) string { return string(e.To) }):
+		return "state"
+	case o.Reference != "" && !told(o.Reference, func(e Event) string { return e.Reference }):
+		return "reference"
+	case o.EffectKey != "" && !told(o.EffectKey, effect) && slices.ContainsFunc(events, func(e Event) bool { return effect(e) != "" }):
+		return "effect_key"
+	}
+	return ""
 }

@@ -284,21 +284,26 @@ func TestEventIsSpelledAsEver(t *testing.T) {
 func TestReceipt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		th := newThief(t, kind)
-		shown := []byte(`{"id":"op_1","state":"succeeded"}`)
+		err := th.db.InTx(t.Context(), func(tx database.Tx) error { return th.log.Record(tx, event(idempotency.Attempted)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		th.seal()
+		shown := []byte(`{"id":"op_1","state":"succeeded","agent_run":"run-1"}`)
 		receipt, err := th.sealer.Receipt(t.Context(), "acme", "op_1", shown)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Run("proves its events with the public key alone, however the log grows", func(t *testing.T) {
 			c, err := receipt.Verify(th.trust().Keys)
-			if err != nil || c.Size != 10 || len(receipt.Events) != 10 {
+			if err != nil || c.Size != 11 || len(receipt.Events) != 11 {
 				t.Errorf("%d events at size %d, error %v", len(receipt.Events), c.Size, err)
 			}
 		})
 		t.Run("seals what is not sealed yet", func(t *testing.T) {
 			th.record(1)
 			r, err := th.sealer.Receipt(t.Context(), "acme", "op_1", shown)
-			if err != nil || len(r.Events) != 11 {
+			if err != nil || len(r.Events) != 12 {
 				t.Fatalf("%v, %v", r, err)
 			}
 			if _, err := r.Verify(th.trust().Keys); err != nil {
@@ -328,9 +333,9 @@ func TestReceipt(t *testing.T) {
 				return th.trust().Keys
 			},
 			"of another operation":  func(r *audit.Receipt) audit.Keys { r.Operation = []byte(`{"id":"op_2"}`); return th.trust().Keys },
-			"with an index outside": func(r *audit.Receipt) audit.Keys { r.LeafIndexes[9] = 10; return th.trust().Keys },
+			"with an index outside": func(r *audit.Receipt) audit.Keys { r.LeafIndexes[11] = 12; return th.trust().Keys },
 			"with a changed checkpoint": func(r *audit.Receipt) audit.Keys {
-				r.Checkpoint = strings.Replace(r.Checkpoint, "\n11\n", "\n12\n", 1)
+				r.Checkpoint = strings.Replace(r.Checkpoint, "\n12\n", "\n13\n", 1)
 				return th.trust().Keys
 			},
 			"without events": func(r *audit.Receipt) audit.Keys {
