@@ -23,7 +23,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -65,36 +64,19 @@ func (l *Log) Close() {
 	l.done.Wait()
 }
 
-// row is one row of events. The state columns have names of their own because "from" and "to" are words of SQL.
-type row struct {
-	AccountID, ID, Type                                    string
-	At                                                     time.Time
-	Principal, AgentRun, RequestID, OperationID, AttemptID string
-	KeyHash, Fingerprint, Route, EffectKey, Reference      string
-	FromState, ToState                                     string
-}
-
-// marker says that an event is in no leaf yet.
-type marker struct{ AccountID, EventID string }
-
-// insert writes a number of events as a few statements of 1, 2, 4 … rows, so that there are few texts of them: every connection
-// to PostgreSQL keeps each text that it has prepared, and one for each number of events came to hundreds of megabytes.
+// insert writes events, and for each a marker that it is in no leaf yet.
 func insert(db *gorm.DB, events []idempotency.Event) error {
-	rows, markers, ids := make([]row, len(events)), make([]marker, len(events)), newIDs(events)
-	for i, e := range events {
-		rows[i] = row{
-			AccountID: e.Account, ID: ids[i], Type: string(e.Type), At: e.At,
-			Principal: e.Principal, AgentRun: e.AgentRun, RequestID: e.RequestID, OperationID: e.OperationID, AttemptID: e.AttemptID,
-			KeyHash: e.KeyHash, Fingerprint: string(e.Fingerprint), Route: e.Route,
-			EffectKey: e.EffectKey, Reference: e.Reference,
-			FromState: string(e.From), ToState: string(e.To),
-		}
-		markers[i] = marker{e.Account, rows[i].ID}
+	rows, markers := make([]any, 0, len(events)*eventsTable.columns), make([]any, 0, len(events)*markersTable.columns)
+	for i, id := range newIDs(events) {
+		e := events[i]
+		rows = append(rows, e.Account, id, e.Type, e.At, e.Principal, e.AgentRun, e.RequestID, e.OperationID, e.AttemptID,
+			e.KeyHash, e.Fingerprint, e.Route, e.EffectKey, e.Reference, e.From, e.To)
+		markers = append(markers, e.Account, id)
 	}
-	if err := inPieces(db, "events", rows); err != nil {
+	if err := eventsTable.insert(db, rows); err != nil {
 		return fmt.Errorf("append events: %w", err)
 	}
-	if err := inPieces(db, "unsealed", markers); err != nil {
+	if err := markersTable.insert(db, markers); err != nil {
 		return fmt.Errorf("mark events as not sealed: %w", err)
 	}
 	return nil
@@ -112,19 +94,3 @@ func newIDs(events []idempotency.Event) []string {
 	}
 	return ids
 }
-
-// inPieces inserts rows in statements of 1, 2, 4 … of them.
-func inPieces[R any](db *gorm.DB, table string, rows []R) error {
-	for size := largestStatement; size > 0; size /= 2 {
-		for ; len(rows) >= size; rows = rows[size:] {
-			if err := db.Table(table).Create(rows[:size]).Error; err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// largestStatement is a power of two. With 16 columns it stays far below the databases' limits on parameters, and half as
-// many rows in one statement are not measurably slower.
-const largestStatement = 256

@@ -322,14 +322,14 @@ func lockEvents(kind database.Kind) string {
 	return "DELETE FROM events" // whoever writes at all is the only writer
 }
 
-func open(t *testing.T, kind database.Kind, options database.Options) (*database.DB, *audit.Log) {
+func open(t testing.TB, kind database.Kind, options database.Options) (*database.DB, *audit.Log) {
 	t.Helper()
 	db := dbtest.OpenWith(t, kind, options)
 	return db, openOn(t, db)
 }
 
 // openOn opens a log on a database that other tests have used, after emptying it.
-func openOn(t *testing.T, db *database.DB) *audit.Log {
+func openOn(t testing.TB, db *database.DB) *audit.Log {
 	t.Helper()
 	dbtest.Unprotect(t, db)
 	exec(t, db, "DELETE FROM events")
@@ -339,7 +339,7 @@ func openOn(t *testing.T, db *database.DB) *audit.Log {
 	return log
 }
 
-func count(t *testing.T, db *database.DB) (n int) {
+func count(t testing.TB, db *database.DB) (n int) {
 	t.Helper()
 	if err := db.Read(t.Context()).Raw("SELECT count(*) FROM events").Scan(&n).Error; err != nil {
 		t.Fatal(err)
@@ -347,7 +347,7 @@ func count(t *testing.T, db *database.DB) (n int) {
 	return n
 }
 
-func exec(t *testing.T, db *database.DB, statement string) {
+func exec(t testing.TB, db *database.DB, statement string) {
 	t.Helper()
 	if _, err := db.SQL().ExecContext(t.Context(), statement); err != nil {
 		t.Fatal(err)

@@ -1,10 +1,9 @@
 package audit
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/mod/sumdb/tlog"
 
@@ -53,28 +52,46 @@ func (t *Time) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Canonical is the text that a leaf is the hash of: RFC 8785 (JCS) of the event.
-func (e Event) Canonical() ([]byte, error) {
-	// A byte that is no UTF-8 must not keep everything that comes after it from being sealed.
-	text, err := json.Marshal(e, jsontext.AllowInvalidUTF8(true))
-	if err != nil {
-		return nil, fmt.Errorf("canonicalise event: %w", err)
+// Canonical is the text that a leaf is the hash of: RFC 8785 (JCS) of the event. A byte that is no UTF-8 is replaced: it must not keep everything
+// that comes after it from being sealed.
+//
+// It is written by hand, with the members in their order: every event of every account is spelled, and a general encoder takes ten times as long.
+func (e Event) Canonical() []byte {
+	text := make([]byte, 0, 768) // most have some 500 bytes
+	text = append(text, '{')
+	member := func(name, value string) {
+		if value == "" {
+			return
+		}
+		text = append(text, '"')
+		text = append(text, name...)
+		text = append(text, `":`...)
+		text, _ = jsontext.AppendQuote(text, value) // its error is about what it has replaced
+		text = append(text, ',')
 	}
-	canonical := jsontext.Value(text)
-	if err := canonical.Canonicalize(); err != nil {
-		return nil, fmt.Errorf("canonicalise event: %w", err)
-	}
-	return canonical, nil
+	member("account", e.Account)
+	member("agent_run", e.AgentRun)
+	member("at", e.At.String())
+	member("attempt_id", e.AttemptID)
+	member("effect_key", e.EffectKey)
+	member("fingerprint", string(e.Fingerprint))
+	member("from", string(e.From))
+	member("id", e.ID)
+	member("key_hash", e.KeyHash)
+	member("operation_id", e.OperationID)
+	member("principal", e.Principal)
+	member("reference", e.Reference)
+	member("request_id", e.RequestID)
+	member("route", e.Route)
+	member("to", string(e.To))
+	member("type", string(e.Type))
+	text = append(text, `"v":`...)
+	text = strconv.AppendInt(text, int64(e.Version), 10)
+	return append(text, '}')
 }
 
 // leafHash is the event's leaf in the tree.
-func (e Event) leafHash() (tlog.Hash, error) {
-	canonical, err := e.Canonical()
-	if err != nil {
-		return tlog.Hash{}, err
-	}
-	return tlog.RecordHash(canonical), nil
-}
+func (e Event) leafHash() tlog.Hash { return tlog.RecordHash(e.Canonical()) }
 
 // eventColumns are those of events e, in the order in which fields wants them.
 const eventColumns = `e.id, e.account_id, e.type, e.at, e.principal, e.agent_run, e.request_id, e.operation_id, e.attempt_id,

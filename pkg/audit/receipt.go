@@ -146,12 +146,12 @@ func (r Receipt) Verify(keys Keys) (Checkpoint, error) {
 		if e.OperationID != operation.ID || i > 0 && (r.LeafIndexes[i] <= r.LeafIndexes[i-1] || e.Account != r.Events[0].Account) {
 			return c, fmt.Errorf("%w: event %s is not of operation %s, or not at its place", ErrNotProven, e.ID, operation.ID)
 		}
-		hash, err := e.leafHash()
-		if err == nil && (r.LeafIndexes[i] < 0 || r.LeafIndexes[i] >= c.Size) {
+		var err error
+		if r.LeafIndexes[i] < 0 || r.LeafIndexes[i] >= c.Size {
 			err = fmt.Errorf("leaf %d is not among %d", r.LeafIndexes[i], c.Size)
 		}
 		if err == nil {
-			err = tlog.CheckRecord(r.Proofs[i], c.Size, c.Root, r.LeafIndexes[i], hash)
+			err = tlog.CheckRecord(r.Proofs[i], c.Size, c.Root, r.LeafIndexes[i], e.leafHash())
 		}
 		if err != nil {
 			return c, fmt.Errorf("%w: event %s: %w", ErrNotProven, e.ID, err)

@@ -265,29 +265,20 @@ func readUnsealed(db *gorm.DB) (events []Event, err error) {
 	return events, rows.Err()
 }
 
-// leaf is a row of leaves.
-type leaf struct {
-	AccountID, EventID string
-	LeafIndex          int64
-	Hashes             []byte
-}
-
 // grow makes leaves of events, and the checkpoint of the tree with them.
-func (s *Sealer) grow(ctx context.Context, was tree, events []Event, last string) ([]leaf, Checkpoint, error) {
+func (s *Sealer) grow(ctx context.Context, was tree, events []Event, last string) (leaves []any, next Checkpoint, err error) {
 	f, err := readFrontier(s.db.Read(ctx), was.Size)
 	if err != nil {
-		return nil, Checkpoint{}, err
+		return nil, next, err
 	}
-	leaves := make([]leaf, len(events))
-	for i, e := range events {
-		hash, err := e.leafHash()
-		if err != nil {
-			return nil, Checkpoint{}, err
+	leaves = make([]any, 0, len(events)*leavesTable.columns)
+	for _, e := range events {
+		index := f.size
+		var hashes []byte
+		for _, h := range f.push(e.leafHash()) {
+			hashes = append(hashes, h[:]...)
 		}
-		leaves[i] = leaf{AccountID: e.Account, EventID: e.ID, LeafIndex: f.size}
-		for _, h := range f.push(hash) {
-			leaves[i].Hashes = append(leaves[i].Hashes, h[:]...)
-		}
+		leaves = append(leaves, e.Account, e.ID, index, hashes)
 	}
 	return leaves, Checkpoint{Origin: s.origin, Size: f.size, Root: f.root(), Number: was.Checkpoints + 1, Previous: digest(last)}, nil
 }
@@ -296,20 +287,20 @@ func (s *Sealer) grow(ctx context.Context, was tree, events []Event, last string
 var errMoved = errors.New("another process has sealed meanwhile")
 
 // appendLeaves makes the tree a larger one, if it still is as it was.
-func appendLeaves(tx database.Tx, was tree, leaves []leaf, c Checkpoint, signed string) error {
+func appendLeaves(tx database.Tx, was tree, leaves []any, c Checkpoint, signed string) error {
 	moved := tx.Exec("UPDATE audit_tree SET size = ?, checkpoints = ? WHERE id = 1 AND size = ? AND checkpoints = ?", c.Size, c.Number, was.Size, was.Checkpoints)
 	if moved.Error != nil || moved.RowsAffected != 1 {
 		return errors.Join(moved.Error, errMoved)
 	}
-	if err := inPieces(tx.DB, "leaves", leaves); err != nil {
+	if err := leavesTable.insert(tx.DB, leaves); err != nil {
 		return fmt.Errorf("append leaves: %w", err)
 	}
 	marked := tx.Exec(`DELETE FROM unsealed WHERE (account_id, event_id) IN (SELECT account_id, event_id FROM leaves WHERE leaf_index >= ?)`, was.Size)
 	if marked.Error != nil {
 		return fmt.Errorf("take markers away: %w", marked.Error)
 	}
-	if marked.RowsAffected != int64(len(leaves)) {
-		return fmt.Errorf("take markers away: there were %d of %d", marked.RowsAffected, len(leaves))
+	if marked.RowsAffected != c.Size-was.Size {
+		return fmt.Errorf("take markers away: there were %d of %d", marked.RowsAffected, c.Size-was.Size)
 	}
 	return tx.AtCommit().Exec("INSERT INTO audit_checkpoints (number, note) VALUES (?, ?)", c.Number, signed).Error
 }

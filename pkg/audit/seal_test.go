@@ -20,7 +20,7 @@ import (
 
 // sealed is a log with what is outside its database.
 type sealed struct {
-	t      *testing.T
+	t      testing.TB
 	url    string
 	db     *database.DB
 	log    *audit.Log
@@ -28,7 +28,7 @@ type sealed struct {
 	sealer *audit.Sealer
 }
 
-func newSealed(t *testing.T, kind database.Kind) sealed {
+func newSealed(t testing.TB, kind database.Kind) sealed {
 	t.Helper()
 	url := dbtest.URL(t, kind)
 	s := sealed{t: t, url: url, db: dbtest.Connect(t, url, database.Options{}), dir: t.TempDir()}

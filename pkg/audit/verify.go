@@ -255,8 +255,8 @@ func (l LeafEntry) matches() bool {
 	if l.Event == nil || l.Event.ID != l.EventID || l.Event.Account != l.Account {
 		return false
 	}
-	hash, err := l.Event.leafHash()
-	return err == nil && bytes.HasPrefix(l.Hashes, hash[:])
+	hash := l.Event.leafHash()
+	return bytes.HasPrefix(l.Hashes, hash[:])
 }
 
 // grow appends a leaf to the tree, and looks whether it completes what it says.
