@@ -186,7 +186,7 @@ var Effects = []Check{
 	},
 	{
 		Name:   "nobody has approved what they have asked for",
-		SQL:    `SELECT account_id, id FROM approvals WHERE decided_by = requested_by OR (decided_by <> '') <> (decided_at IS NOT NULL) OR (approved AND decided_by = '')`,
+		SQL:    `SELECT account_id, id FROM approvals WHERE (decided_by <> '' AND decided_by = requested_by) OR (decided_by <> '') <> (decided_at IS NOT NULL) OR (approved AND decided_by = '')`,
 		Advice: "The statement that decides refuses it, so something else has written this row. Let another person look at the operation.",
 	},
 	{

@@ -149,7 +149,7 @@ func (s *stage) acceptIn(state idempotency.State, account, key, operation string
 
 func request(account, key, operation string) idempotency.Request {
 	return idempotency.Request{
-		Key: idempotency.Key(key), Type: operation,
+		Key: idempotency.Key(key), Type: operation, Principal: "agent",
 		Command: idempotency.Command{Account: account, Method: "POST", Path: "/v1/tickets", Body: map[string]any{"title": key}},
 	}
 }
