@@ -132,6 +132,17 @@ func All() []Scenario {
 		twoReplicasOneLock,
 		tokenAfterRestore,
 
+		approvalBindsThePayload,
+		approvalExpires,
+		approvalExpiresBeforeResend,
+		approvalGoesStaleWithTheEnvironment,
+		requesterCannotApprove,
+		twoApproversDecideAtOnce,
+		retryReusesTheApproval,
+		secondRefundAsks,
+		twoFirstRefunds,
+		approvalHoldsNoLock,
+
 		auditTamperingIsFound,
 		sealerKilledMidBatch,
 		deniedAttemptsAreLogged,
@@ -184,6 +195,7 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 		s.checkMirrors()
 		s.checkBooks()
 		s.checkCluster()
+		s.checkApprovals()
 	})
 	var kind string
 	outcome.Skipped = s.skipped

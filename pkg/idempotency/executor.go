@@ -192,6 +192,13 @@ func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, er
 	case isStoreError(err) && (x.doubts.has(a.identity) || x.seen.has(a.identity)):
 		return Result{}, fmt.Errorf("an earlier attempt may have executed it: %w: %w", database.ErrCommitUnknown, err)
 	}
+	if err == nil && result.Outcome == OutcomeAccepted && result.Operation.State == AwaitingApproval {
+		// Whom to ask is part of the answer. It is committed all the same if that can't be read now.
+		if op, err := x.shown(ctx, result.Operation); err == nil {
+			result.Operation = op
+		}
+		return result, nil
+	}
 	met := result.Outcome == OutcomeInProgress || result.Outcome == OutcomeConflict
 	if err != nil || !met || result.Operation.ID == "" {
 		return result, err
