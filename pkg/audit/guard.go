@@ -124,6 +124,9 @@ func (s *Sealer) compare(ctx context.Context, was tree, outside string) error {
 	if outside == "" {
 		return nil
 	}
+	if outside == s.kept && was.Size >= s.known.Size {
+		return nil
+	}
 	keys, err := s.files.Keys()
 	if err != nil {
 		return err
@@ -132,13 +135,10 @@ func (s *Sealer) compare(ctx context.Context, was tree, outside string) error {
 	if err != nil {
 		return fmt.Errorf("%s, signed by %q: %w", s.files.CheckpointFile(), by, err)
 	}
-	if c == s.known && was.Size >= c.Size {
-		return nil
-	}
 	if err := s.rewound(ctx, was, c); err != nil {
 		return err
 	}
-	s.known = c
+	s.known, s.kept = c, outside
 	return nil
 }
 
