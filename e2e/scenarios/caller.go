@@ -38,13 +38,17 @@ func (t ticket) JSON() string {
 
 // NewTicket is a ticket that no other resembles.
 func (s *Stage) NewTicket() ticket {
-	return ticket{Project: "ops", Title: fmt.Sprintf("Disk %d full on db-%d", s.rand.IntN(1000), s.rand.IntN(1000))}
+	title := fmt.Sprintf("Disk %d full on db-%d", s.rand.IntN(1000), s.rand.IntN(1000))
+	s.secrets = append(s.secrets, title)
+	return ticket{Project: "ops", Title: title}
 }
 
 // NewKey is a key that was never used.
 func (s *Stage) NewKey() string {
 	s.keys++
-	return fmt.Sprintf("key-%d-%08x", s.keys, s.rand.Uint32())
+	key := fmt.Sprintf("key-%d-%08x", s.keys, s.rand.Uint32())
+	s.secrets = append(s.secrets, key)
+	return key
 }
 
 // Do sends one request, once, as the agent unless the call says otherwise.

@@ -192,6 +192,7 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 		s.must(s.terminateServices())
 		s.must(s.db.Fsck(ctx, s.ledger()))
 		s.must(s.db.AuditVerify(ctx))
+		s.checkSecrets()
 		s.checkMirrors()
 		s.checkBooks()
 		s.checkCluster()
