@@ -143,9 +143,10 @@ func (l Ledger) compare(effects []known, before, after []entry) (violations []Vi
 			}
 		}
 	}
-	for of, entries := range there {
-		if len(entries) > 1 {
-			violated(twice, entries[0].Account, of.kind+" "+of.name)
+	for _, e := range after {
+		if same := there[of{e.Kind, e.EffectKey}]; len(same) > 1 {
+			violated(twice, e.Account, e.Kind+" "+e.EffectKey)
+			delete(there, of{e.Kind, e.EffectKey}) // once is enough
 		}
 	}
 	for _, e := range before {
