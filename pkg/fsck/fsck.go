@@ -171,7 +171,7 @@ var Effects = []Check{
 			LEFT JOIN effects e ON e.account_id = a.account_id AND e.operation_id = a.operation_id AND e.approval_id = a.id
 			LEFT JOIN operations o ON o.account_id = a.account_id AND o.id = a.operation_id
 				AND o.fingerprint = a.fingerprint AND o.idempotency_key = a.idempotency_key AND o.principal = a.requested_by
-			WHERE e.id IS NULL OR o.id IS NULL
+			WHERE e.id IS NULL OR (o.id IS NULL AND e.idempotency_key <> '')
 			UNION SELECT e.account_id, e.id FROM effects e WHERE e.approval_id <> '' AND NOT EXISTS
 				(SELECT 1 FROM approvals a WHERE a.account_id = e.account_id AND a.id = e.approval_id)`,
 		Advice: "What a person has agreed to is not what this operation does. Cancel it if it is open; compare with the log and the target.",

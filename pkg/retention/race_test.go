@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -214,5 +215,45 @@ func TestSettings(t *testing.T) {
 			}
 			p.wantRound(p.purger(), 0, 1)
 		})
+	})
+}
+
+// What a round reads must not be a whole table, nor be sorted.
+func TestListingsGoByTheirIndexes(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		p := open(t, kind)
+		p.do("k", idempotency.Succeeded)
+		numbers := "generate_series(1, 20000) AS n"
+		if kind == database.SQLite {
+			numbers = "(WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 20000) SELECT n FROM c)"
+		}
+		p.exec1(`INSERT INTO operations (account_id, idempotency_key, id, type, state, fingerprint, route, principal, agent_run, request_id, resource_type, resource_id,
+				resource_href, response_status, response_location, response_body, created_at, updated_at, completed_at, response_expired_at)
+			SELECT account_id, 'key-' || n, 'op_' || n, type, state, fingerprint, route, principal, agent_run, request_id, '', '', '', 200, '', response_body, created_at, updated_at,
+				completed_at, CASE WHEN n % 2 = 0 THEN created_at END FROM operations, ` + numbers)
+		p.exec1("ANALYZE")
+		explain := "EXPLAIN "
+		if kind == database.SQLite {
+			explain = "EXPLAIN QUERY PLAN "
+		}
+		for index, query := range map[string]string{
+			"operations_to_expire": `SELECT account_id, idempotency_key, created_at AS at FROM operations
+				WHERE response_expired_at IS NULL AND created_at < ? AND (created_at, account_id, idempotency_key) > (?, ?, ?)
+				AND completed_at < ? AND state IN ('succeeded', 'failed', 'canceled') ORDER BY created_at, account_id, idempotency_key LIMIT 512`,
+			"operations_to_forget": `SELECT account_id, idempotency_key, response_expired_at AS at FROM operations
+				WHERE response_expired_at IS NOT NULL AND response_expired_at < ? AND (response_expired_at, account_id, idempotency_key) > (?, ?, ?)
+				ORDER BY response_expired_at, account_id, idempotency_key LIMIT 512`,
+		} {
+			now := time.Now().UTC()
+			args := []any{now, time.Time{}, "", "", now}[:strings.Count(query, "?")]
+			var lines []map[string]any
+			if err := p.db.Read(t.Context()).Raw(explain+query, args...).Scan(&lines).Error; err != nil {
+				t.Fatal(err)
+			}
+			plan := fmt.Sprint(lines)
+			if !strings.Contains(plan, index) || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
+				t.Errorf("it does not go by %s: %s", index, plan)
+			}
+		}
 	})
 }

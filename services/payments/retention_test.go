@@ -50,6 +50,7 @@ func TestForgottenOperations(t *testing.T) {
 		captured, canceled := s.captured("captured"), s.authorized("canceled")
 		s.authorized("authorized")
 		s.refund("r1", captured.ID, "2.50", wait)
+		s.approved("r2", s.refund("r2", captured.ID, "1"))
 		s.cancel("x", canceled.ID, wait)
 		captured, canceled = s.payment(captured.ID), s.payment(canceled.ID)
 		refunds := read[any](s, "/v1/payments/"+captured.ID+"/refunds")
