@@ -7,6 +7,7 @@
 //	target.go    the two services and their databases
 //	bare.go      the service that everything is compared with
 //	drain.go     effects: how soon they begin, how fast a queue of them is brought out
+//	purge.go     what a purge of expired keys costs those who create tickets beside it
 //	drive.go     callers sending one request after another
 //	client.go    one caller's connection
 //	usage.go     the processor time and allocations that it took
@@ -40,6 +41,8 @@ type settings struct {
 	variants   []variant
 	conns      []int
 	drain      bool
+	purge      bool
+	expired    int
 	effects    int
 	rounds     int
 	duration   time.Duration
@@ -75,11 +78,15 @@ func run(ctx context.Context, args []string) (err error) {
 		if err := measureRequests(ctx, s, kind, report); err != nil {
 			return fmt.Errorf("%s: %w", kind, err)
 		}
-		if !s.drain {
-			continue
+		if s.drain {
+			if err := measureDrain(ctx, s, kind, report); err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
 		}
-		if err := measureDrain(ctx, s, kind, report); err != nil {
-			return fmt.Errorf("%s: %w", kind, err)
+		if s.purge {
+			if err := measurePurge(ctx, s, kind, report); err != nil {
+				return fmt.Errorf("%s: %w", kind, err)
+			}
 		}
 	}
 	if err := report.print(os.Stdout); err != nil {
@@ -91,12 +98,13 @@ func run(ctx context.Context, args []string) (err error) {
 func parse(args []string) (s settings, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	databases := flags.String("databases", "postgres,sqlite", "which databases, in this order")
-	names := flags.String("variants", "bare,create,unsealed,replay,event,existing,drain", "which kinds of request; without bare there are no ratios")
+	names := flags.String("variants", "bare,create,unsealed,replay,event,existing,drain,purge", "which kinds of request; without bare there are no ratios")
 	conns := flags.String("connections", "1,8,32", "how many callers at once")
 	// An odd number of rounds, so that a median is a measured one. A second holds thousands of requests and few changes of the machine's mood.
 	flags.IntVar(&s.rounds, "rounds", 5, "how often every variant is measured")
 	flags.DurationVar(&s.duration, "duration", time.Second, "how long each measurement takes")
 	flags.IntVar(&s.effects, "effects", 10_000, "how many effects the variant drain brings out in a round")
+	flags.IntVar(&s.expired, "expired", 20_000, "how many expired keys the variant purge drops in a round, for each number of callers")
 	flags.BoolVar(&s.slowCommit, "slow-commit", false, "make every flush of PostgreSQL's log take 1 ms longer, as on a slower disk")
 	flags.StringVar(&s.out, "out", "results.json", "file for the results; empty: none")
 	flags.StringVar(&s.cpuProfile, "cpuprofile", "", "file for a CPU profile of callers and services; combine with one variant")
@@ -117,6 +125,10 @@ func parse(args []string) (s settings, err error) {
 			s.drain = true
 			continue
 		}
+		if name == "purge" {
+			s.purge = true
+			continue
+		}
 		i := slices.IndexFunc(variants, func(v variant) bool { return v.name == name })
 		if i < 0 {
 			return s, fmt.Errorf("-variants: there is no %q", name)
@@ -130,8 +142,8 @@ func parse(args []string) (s settings, err error) {
 		}
 		s.conns = append(s.conns, n)
 	}
-	if s.rounds < 1 || s.duration <= 0 || s.effects < fillers || s.effects%fillers != 0 || flags.NArg() > 0 {
-		return s, fmt.Errorf("-rounds and -duration must be above 0, -effects a multiple of %d, and there are no arguments", fillers)
+	if s.rounds < 1 || s.duration <= 0 || s.effects < fillers || s.effects%fillers != 0 || s.expired < 1 || flags.NArg() > 0 {
+		return s, fmt.Errorf("-rounds, -duration and -expired must be above 0, -effects a multiple of %d, and there are no arguments", fillers)
 	}
 	return s, nil
 }

@@ -24,6 +24,7 @@ type report struct {
 	SlowCommit bool                     `json:"slow_commit"`
 	Results    []*result                `json:"results"`
 	Drains     []*drains                `json:"drains,omitempty"`
+	Purges     []*purges                `json:"purges,omitempty"`
 }
 
 // result is one variant with one number of connections, over all rounds.
@@ -56,6 +57,20 @@ type drains struct {
 	Heap        spread        `json:"heap_mb"`
 
 	rounds []drained
+}
+
+// purges is the variant purge with one number of callers, over all rounds.
+type purges struct {
+	Database    database.Kind `json:"database"`
+	Connections int           `json:"connections"`
+	Keys        int           `json:"keys_in_a_round"`
+	PerSecond   spread        `json:"keys_per_second"`
+	Quiet       spread        `json:"quiet_p99_ms"`
+	While       spread        `json:"purging_p99_ms"`
+	Ratio       spread        `json:"p99_ratio"` // of each round, purging to quiet
+	Ratio50     spread        `json:"p50_ratio"`
+
+	rounds []purged
 }
 
 // spread is a median and what it is the median of.
@@ -101,6 +116,30 @@ func (r *report) addDrained(kind database.Kind, effects int, d drained) {
 	r.Drains[i].rounds = append(r.Drains[i].rounds, d)
 }
 
+// addPurged notes one round of purging.
+func (r *report) addPurged(kind database.Kind, conns, keys int, p purged) {
+	i := slices.IndexFunc(r.Purges, func(of *purges) bool { return of.Database == kind && of.Connections == conns })
+	if i < 0 {
+		i, r.Purges = len(r.Purges), append(r.Purges, &purges{Database: kind, Connections: conns, Keys: keys})
+	}
+	r.Purges[i].rounds = append(r.Purges[i].rounds, p)
+}
+
+func (of *purges) summarise() {
+	over := func(value func(p purged) float64) spread {
+		var all []float64
+		for _, p := range of.rounds {
+			all = append(all, value(p))
+		}
+		return spreadOf(all)
+	}
+	of.PerSecond = over(func(p purged) float64 { return p.perSecond })
+	of.Quiet = over(func(p purged) float64 { return milliseconds(p.quiet) })
+	of.While = over(func(p purged) float64 { return milliseconds(p.while) })
+	of.Ratio = over(func(p purged) float64 { return float64(p.while) / float64(p.quiet) })
+	of.Ratio50 = over(func(p purged) float64 { return float64(p.while50) / float64(p.quiet50) })
+}
+
 // summarise computes every spread.
 func (r *report) summarise() {
 	for _, of := range r.Results {
@@ -127,6 +166,9 @@ func (r *report) summarise() {
 		}
 	}
 	for _, of := range r.Drains {
+		of.summarise()
+	}
+	for _, of := range r.Purges {
 		of.summarise()
 	}
 }
@@ -181,13 +223,25 @@ func (r *report) print(out io.Writer) error {
 		fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%s\t%.0f\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t\n", of.Database, of.Connections, of.Variant, of.Ratio, of.CPURatio,
 			of.PerSecond.Median, of.P50.Median, of.P99.Median, of.CPU.Median, of.PostgresCPU.Median, of.Allocs.Median)
 	}
-	if err := table.Flush(); err != nil || len(r.Drains) == 0 {
+	if err := table.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(table, "database\teffects\teffects/s (min–max)\tbegin after p50 ms\tp99 ms\tcpu µs\tpostgres µs\tdesk µs\theap MB\t")
+	if len(r.Drains) > 0 {
+		fmt.Fprintln(table, "database\teffects\teffects/s (min–max)\tbegin after p50 ms\tp99 ms\tcpu µs\tpostgres µs\tdesk µs\theap MB\t")
+	}
 	for _, of := range r.Drains {
 		fmt.Fprintf(table, "%s\t%d\t%.0f (%.0f–%.0f)\t%.2f\t%.2f\t%.0f\t%.0f\t%.0f\t%.0f\t\n", of.Database, of.Effects, of.PerSecond.Median, of.PerSecond.Min,
 			of.PerSecond.Max, of.P50.Median, of.P99.Median, of.CPU.Median, of.PostgresCPU.Median, of.DeskCPU.Median, of.Heap.Median)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if len(r.Purges) > 0 {
+		fmt.Fprintln(table, "database\tconnections\tkeys purged\tkeys/s\tquiet p99 ms\tpurging p99 ms\tp99 ratio (min–max)\tp50 ratio (min–max)\t")
+	}
+	for _, of := range r.Purges {
+		fmt.Fprintf(table, "%s\t%d\t%d\t%.0f\t%.2f\t%.2f\t%s\t%s\t\n", of.Database, of.Connections, of.Keys*len(of.rounds), of.PerSecond.Median, of.Quiet.Median,
+			of.While.Median, of.Ratio, of.Ratio50)
 	}
 	return table.Flush()
 }

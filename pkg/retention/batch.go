@@ -11,10 +11,10 @@ import (
 const (
 	// hold is about how long one transaction goes on: while it does, SQLite has no other writer, and on PostgreSQL an attempt under one
 	// of its keys waits. It is a time, not a number of rows: a row may have an answer of a megabyte, or of none.
-	hold = 10 * time.Millisecond
+	hold = 5 * time.Millisecond
 
-	// share is the part of the time in which it works at all; in the rest those who have waited go first.
-	share = 4
+	// rest is how many times as long nothing is done after that: those who have waited go first.
+	rest = 7
 
 	// atOnce is how many rows one statement is about: so few that it takes a part of hold.
 	atOnce = 32
@@ -36,7 +36,7 @@ var errElsewhere = errors.New("another replica purges")
 // batch is one transaction of a purge, and the pause after it. While more says so there is time for a further statement. Replicas keep
 // out of each other's way: two that removed the same rows in two orders would end each other's transactions.
 func (p *Purger) batch(ctx context.Context, work func(tx database.Tx, more func() bool) error) error {
-	began := time.Now()
+	var held time.Duration // not the wait for the writer before, nor for a commit that others share
 	err := p.DB.InTx(ctx, func(tx database.Tx) error {
 		var mine []int
 		if err := tx.Raw("SELECT 1 WHERE ?", tx.LockCondition("retention")).Scan(&mine).Error; err != nil {
@@ -45,11 +45,13 @@ func (p *Purger) batch(ctx context.Context, work func(tx database.Tx, more func(
 		if len(mine) == 0 {
 			return errElsewhere
 		}
-		first := time.Now() // not the wait for the writer before
-		return work(tx, func() bool { return time.Since(first) < hold })
+		began := time.Now()
+		err := work(tx, func() bool { return time.Since(began) < hold })
+		held = time.Since(began)
+		return err
 	})
 	if err == nil {
-		wait(ctx, (share-1)*time.Since(began))
+		wait(ctx, rest*held)
 	}
 	return err
 }
