@@ -18,10 +18,14 @@ func TestFsck(t *testing.T) {
 		service.create(t, "key-1")
 		service.create(t, "key-2")
 
-		t.Run("finds nothing beside a running service", func(t *testing.T) {
-			if e := run(t, setting, "fsck"); e.status != 0 || e.err != "" {
+		t.Run("finds nothing beside a running service, and names what it has looked for", func(t *testing.T) {
+			if e := run(t, setting, "fsck"); e.status != 0 || e.err != "" || !strings.Contains(e.out, "holds: every effect has its operation") ||
+				!strings.Contains(e.out, "tickets: every invariant holds") {
 				t.Errorf("%+v", e)
 			}
+		})
+		t.Run("says so when there is no ledger where it is told to look", func(t *testing.T) {
+			checkRefused(t, run(t, setting, "fsck", "--ledger", "http://127.0.0.1:1"), 1, "ledger", "simulator")
 		})
 
 		service.leave(t, syscall.SIGTERM)
