@@ -195,7 +195,8 @@ func startRun(t *testing.T, binary string) *strings.Replacer {
 	for _, address := range []string{tickets, payments, deployments, outside} {
 		awaitReady(t, address)
 	}
-	return strings.NewReplacer("127.0.0.1:8081", tickets, "127.0.0.1:8082", payments, "127.0.0.1:8083", deployments, "127.0.0.1:8090", outside)
+	return strings.NewReplacer("127.0.0.1:8081", tickets, "127.0.0.1:8082", payments, "127.0.0.1:8083", deployments, "127.0.0.1:8090", outside,
+		"bin/einmal", binary)
 }
 
 // freeAddress is one that nobody listens on.

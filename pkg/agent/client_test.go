@@ -72,8 +72,15 @@ func TestNothingIsSentTwiceUnasked(t *testing.T) {
 	t.Run("an agent does not", func(t *testing.T) {
 		url, requests := keptAlive(t)
 		w := newWork(t, &target{url: url})
-		w.one(create)
-		w.one(`{"step":"second","path":"/v1/x"}`)
+		steps, err := agent.ParseSteps([]byte(create + `{"step":"second","path":"/v1/x"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.agent(func(a *agent.Agent) { // in real time: synctest would wait for a connection that is kept
+			if results, err := a.Do(t.Context(), steps); err != nil || len(results) != 2 {
+				t.Errorf("got %+v, %v", results, err)
+			}
+		})
 		if n := requests.Load(); n != 2 {
 			t.Errorf("%d requests of 2 attempts", n)
 		}

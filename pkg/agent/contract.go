@@ -108,6 +108,7 @@ var Contract = map[Reading]Row{
 	Code(problem.AttemptsExhausted):         refused,
 	Code(problem.EffectRefused):             refused,
 	Code(problem.FingerprintVersionUnknown): later,
+	Code(problem.TargetNotServed):           later,
 
 	// The service.
 	Code(problem.InternalError):    unknown,
