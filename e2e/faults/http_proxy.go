@@ -47,6 +47,7 @@ type HTTPProxy struct {
 	lost   []Answer
 	fired  int
 	record *record.Log
+	caller string // who sends what comes here, for the recording; empty: whoever connects
 }
 
 // NewHTTPProxy listens on 127.0.0.1 in front of the targets, each like http://127.0.0.1:8081.

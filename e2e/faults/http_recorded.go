@@ -15,6 +15,7 @@ var errLost = errors.New("the proxy cut the connection")
 // recordedAs is what a recording says of a fault.
 var recordedAs = map[HTTPFault]record.Fault{
 	LoseRequest: record.RequestLost, LoseAnswer: record.AnswerLost, Resend: record.Resent, HoldRequest: record.Held,
+	BareAnswer: record.AnswerCut, HalfAnswer: record.AnswerCut,
 }
 
 // Record lets the proxy note what passes it.
@@ -29,10 +30,20 @@ func (p *HTTPProxy) Record(log *record.Log) {
 	p.record = log
 }
 
+// CalledBy says whose requests come here: a process that records nothing itself, by the address of its place.
+func (p *HTTPProxy) CalledBy(address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.caller = address
+}
+
 // recorded notes a request as it came. The caller gives done what becomes of it.
 func (p *HTTPProxy) recorded(r *http.Request, body []byte, fault HTTPFault) (done func(Answer, error)) {
 	m := p.message(p.url, r, body)
 	m.Conn, m.Fault = r.RemoteAddr, recordedAs[fault]
+	p.mu.Lock()
+	m.From = p.caller
+	p.mu.Unlock()
 	return p.noted(m)
 }
 

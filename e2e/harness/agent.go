@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/einmal/einmal/e2e/record"
 	"github.com/einmal/einmal/pkg/agent"
 	"github.com/einmal/einmal/pkg/child"
 )
@@ -29,6 +30,7 @@ type Agent struct {
 	process *child.Process
 	out     bytes.Buffer
 	log     safeBuffer
+	record  *record.Log
 }
 
 // AgentResult is what a process of `einmal agent --json` has said.
@@ -48,7 +50,7 @@ type AgentResult struct {
 func (l *Lab) NewJournal() string { return l.path("journal") }
 
 // Agent starts an agent. It is killed when the laboratory is closed, if nothing has ended it before.
-func (l *Lab) Agent(settings AgentSettings) (*Agent, error) {
+func (l *Lab) Agent(ctx context.Context, settings AgentSettings) (*Agent, error) {
 	argv := append(append([]string{}, settings.Under...), l.binary, "agent")
 	argv = append(append(argv, settings.Args...), "--json", "--journal", settings.Journal)
 	cmd := exec.Command(argv[0], argv[1:]...)
@@ -61,6 +63,7 @@ func (l *Lab) Agent(settings AgentSettings) (*Agent, error) {
 	if a.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 		return nil, err
 	}
+	a.recordLife(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.agents = append(l.agents, a)
@@ -87,8 +90,27 @@ func (a *Agent) Result(ctx context.Context) (AgentResult, error) {
 	return result, nil
 }
 
+// recordLife records the agent, until it ends.
+func (a *Agent) recordLife(ctx context.Context) {
+	a.record = record.From(ctx)
+	if a.record == nil {
+		return
+	}
+	a.record.Place(record.Place{Address: record.Agent, Kind: record.Process, Name: record.Agent})
+	a.record.Mark(record.Agent, record.Started, "")
+	a.record.Mark(record.Agent, record.Ready, "")
+	go func() {
+		how := "exit status 0"
+		if err := a.process.Err(); err != nil {
+			how = err.Error()
+		}
+		a.record.Mark(record.Agent, record.Ended, how)
+	}()
+}
+
 // Kill ends the agent as a crash does.
 func (a *Agent) Kill() error {
+	a.record.Mark(record.Agent, record.Killed, "")
 	if err := a.process.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}

@@ -34,6 +34,9 @@ type Place struct {
 	Before  []string // of a proxy: the addresses that it stands in front of
 }
 
+// Agent is where agents are, one after the other: processes that call.
+const Agent = "agent"
+
 // Message is one HTTP request and what its sender got for it. One that passes a proxy is noted by whoever sent it and by the proxy twice: as it came,
 // and as it was passed on. Conn tells which two are the same.
 type Message struct {
@@ -59,6 +62,7 @@ type Fault string
 const (
 	RequestLost Fault = "request lost"
 	AnswerLost  Fault = "answer lost"
+	AnswerCut   Fault = "answer cut off"
 	Resent      Fault = "sent to every target at once"
 	Held        Fault = "held on the road"
 )

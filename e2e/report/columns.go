@@ -78,7 +78,7 @@ func (l lives) rank(id string) int {
 	switch {
 	case id == somebody:
 		return 3
-	case !known:
+	case !known, id == record.Agent:
 		return 0
 	case l.isWorld(id):
 		return 6

@@ -126,7 +126,7 @@ func (s *story) faultOf(m record.Message) (steps []step) {
 		for _, target := range s.lives.before(m.To) {
 			steps = append(steps, step{at: m.Sent, from: m.To, to: target, label: "request lost", tone: broken, lost: true})
 		}
-	case record.Held, record.Resent:
+	case record.Held, record.Resent, record.AnswerCut:
 		steps = append(steps, step{at: m.Sent, from: m.To, label: string(m.Fault), tone: broken})
 	}
 	return steps

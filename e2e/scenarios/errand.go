@@ -32,6 +32,7 @@ func (s *Stage) EachWay(service *harness.Service, play func(e *Errand) (effects 
 		}
 		record.From(s.ctx).Part(s.part)
 		e := &Errand{Stage: s, lossy: lossy, service: service, proxy: s.HTTPProxy(service), journal: s.lab.NewJournal(), run: fmt.Sprintf("run-%v", lossy)}
+		e.proxy.CalledBy(record.Agent)
 		e.Lose()
 		effects += play(e)
 		s.Check(!lossy || e.proxy.Fired() > 0, "no answer was lost, so nothing was shown")
@@ -76,7 +77,7 @@ func (e *Errand) StartUnder(prefix []string, steps ...todo) *harness.Agent {
 		e.must(err)
 		lines = append(append(lines, line...), '\n')
 	}
-	started, err := e.lab.Agent(harness.AgentSettings{
+	started, err := e.lab.Agent(e.ctx, harness.AgentSettings{
 		Args: []string{"do", "-", "--run", e.run, "--target", e.proxy.URL()}, Journal: e.journal, Token: agent, Steps: string(lines), Under: prefix,
 	})
 	e.must(err)
@@ -88,7 +89,7 @@ func (e *Errand) Do(steps ...todo) harness.AgentResult { return e.Result(e.Start
 
 // Resume lets an agent settle what is open.
 func (e *Errand) Resume() harness.AgentResult {
-	started, err := e.lab.Agent(harness.AgentSettings{Args: []string{"resume"}, Journal: e.journal, Token: agent})
+	started, err := e.lab.Agent(e.ctx, harness.AgentSettings{Args: []string{"resume"}, Journal: e.journal, Token: agent})
 	e.must(err)
 	return e.Result(started)
 }
