@@ -23,6 +23,7 @@
 //	plan.go      steps become entries, or are refused, before anything is sent
 //	agent.go     open entries first, then one step after the other
 //	settle.go    one entry, until it is settled or handed over
+//	due.go       when its next request is due, if there is to be one
 //	client.go    one request: no re-send, no redirect
 //	reading.go   what an answer says, if it can be understood
 //	contract.go  what to do about it: the retry contract

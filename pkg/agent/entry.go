@@ -48,9 +48,8 @@ func (o Outcome) Settled() bool {
 
 // End is how an entry was left: settled, or handed over.
 type End struct {
-	Outcome  Outcome   `json:"outcome"`
-	Reason   string    `json:"reason"`
-	Response *Response `json:"response,omitzero"`
+	Outcome Outcome `json:"outcome"`
+	Reason  string  `json:"reason"`
 }
 
 // Request is one that was sent about an entry, and what was seen of it.
@@ -75,9 +74,7 @@ type Entry struct {
 	Number   int64
 	At       time.Time
 	Requests []Request // in the order in which they were sent
-	End      End       // the zero End: nobody has come to one yet
-
-	response *Response // the final answer, once it was seen
+	End      End       // the zero End: nobody has come to one since the last request
 }
 
 // Open tells whether something may still be done about the entry.
@@ -92,6 +89,9 @@ func (e *Entry) Operation() (op Operation) {
 	}
 	return op
 }
+
+// Response is the final answer, nil if none was seen or is known any more.
+func (e *Entry) Response() *Response { return e.last().Seen.Response }
 
 // Attempts are the requests that may have had the effect.
 func (e *Entry) Attempts() []Request {
@@ -151,6 +151,7 @@ func (e *Entry) take(r record) error {
 			return fmt.Errorf("it is attempt %d after %d", r.Attempt, made)
 		}
 		e.Requests = append(e.Requests, Request{Kind: AttemptRequest, At: r.At, Seen: Seen{Reading: Interrupted}})
+		e.End = End{}
 	case r.Answer != nil:
 		last := len(e.Requests) - 1
 		if last < 0 || e.Requests[last].Kind != AttemptRequest || !e.Requests[last].Ended.IsZero() {
@@ -159,6 +160,7 @@ func (e *Entry) take(r record) error {
 		e.Requests[last].Ended, e.Requests[last].Seen = r.At, *r.Answer
 	case r.Look != nil:
 		e.Requests = append(e.Requests, Request{Kind: LookRequest, At: r.At, Ended: r.At, Seen: *r.Look})
+		e.End = End{}
 	case r.End != nil:
 		e.End = *r.End
 	default:

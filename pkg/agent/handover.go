@@ -31,10 +31,14 @@ type Report struct {
 
 // Report gathers it.
 func (e *Entry) Report() Report {
+	requests := append([]Request{}, e.Requests...)
+	for i := range requests {
+		requests[i].Seen.Response = nil // the final one stands by itself
+	}
 	return Report{
 		Run: e.Run, Step: e.Step, Outcome: e.End.Outcome, ExitCode: e.Standing().ExitCode(), Effect: e.Effect(), Reason: e.End.Reason, Advice: e.advice(),
 		Key: e.Key, URL: e.URL, Ability: e.Ability, Command: e.Command, Retry: e.Retry, RetryOf: e.RetryOf, Budget: e.Budget,
-		BegunAt: e.At, Operation: e.Operation(), Requests: append([]Request{}, e.Requests...), Response: e.End.Response,
+		BegunAt: e.At, Operation: e.Operation(), Requests: requests, Response: e.Response(),
 	}
 }
 

@@ -91,7 +91,7 @@ func TestAJournalCutShort(t *testing.T) {
 	})
 }
 
-var unexported = cmpopts.IgnoreUnexported(agent.Entry{}, agent.Seen{})
+var unexported = cmpopts.IgnoreUnexported(agent.Entry{})
 
 func TestADamagedJournal(t *testing.T) {
 	data := written(t)

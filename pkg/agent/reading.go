@@ -42,7 +42,7 @@ func Code(code problem.Code) Reading { return Reading(code) }
 // OperationIs is the reading of an operation in a state.
 func OperationIs(state string) Reading { return Reading("operation " + state) }
 
-// Seen is what was seen of one request. It is journaled, so it holds no more of an answer than somebody needs who has to decide.
+// Seen is what was seen of one request, as it is journaled: no more of an answer than somebody needs who has to decide.
 type Seen struct {
 	Reading    Reading        `json:"reading"`
 	Status     int            `json:"status,omitzero"`
@@ -51,9 +51,8 @@ type Seen struct {
 	Effect     problem.Effect `json:"effect,omitzero"`    // what the answer says about it
 	Operation  Operation      `json:"operation,omitzero"` // what the answer says about the operation of the key
 	RetryAfter int64          `json:"retry_after_seconds,omitzero"`
-
-	final    bool      // it is how the operation ended
-	response *Response // and this its answer
+	Final      bool           `json:"final,omitzero"`    // it is how the operation ended
+	Response   *Response      `json:"response,omitzero"` // and this its answer
 }
 
 // Operation is what is known of the operation of a key.
@@ -91,8 +90,8 @@ func readWrite(r received) Seen {
 		if r.status != http.StatusNoContent && (!r.isJSON() || r.isProblem()) {
 			return s.as(Unreadable, "status %d, %s, without a body that is JSON and no problem", r.status, s.Outcome)
 		}
-		s.Reading, s.final, s.Effect = Finished, true, problem.EffectApplied
-		s.response = &Response{Status: r.status, Location: r.header.Get("Location"), Body: r.body}
+		s.Reading, s.Final, s.Effect = Finished, true, problem.EffectApplied
+		s.Response = &Response{Status: r.status, Location: r.header.Get("Location"), Body: r.body}
 		return s
 	case "accepted", "in_progress":
 		op := r.operation()
@@ -124,7 +123,7 @@ func readQuestion(r received, run string) Seen {
 	if s.RetryAfter == 0 {
 		s.RetryAfter = op.RetryAfterSeconds
 	}
-	s.final, s.response = slices.Contains(finalStates, op.State), op.Response
+	s.Final, s.Response = slices.Contains(finalStates, op.State), op.Response
 	if op.Response == nil || op.State == "succeeded" {
 		return s
 	}
@@ -157,12 +156,12 @@ func readStatus(r received) Seen {
 	case r.isProblem():
 		return s.as(Unreadable, "status %d with a problem document", r.status)
 	default:
-		s.Reading, s.Effect, s.final = StatusSuccess, problem.EffectApplied, true
-		s.response = &Response{Status: r.status, Location: r.header.Get("Location")}
+		s.Reading, s.Effect, s.Final = StatusSuccess, problem.EffectApplied, true
+		s.Response = &Response{Status: r.status, Location: r.header.Get("Location")}
 		if r.isJSON() {
-			s.response.Body = r.body
+			s.Response.Body = r.body
 		} else {
-			s.response.Text = string(bytes.ToValidUTF8(r.body, []byte("\ufffd")))
+			s.Response.Text = string(bytes.ToValidUTF8(r.body, []byte("\ufffd")))
 		}
 	}
 	return s
@@ -171,7 +170,7 @@ func readStatus(r received) Seen {
 // as is the same sight, read otherwise, with the reason.
 func (s Seen) as(reading Reading, format string, args ...any) Seen {
 	s.Reading, s.Detail = reading, fmt.Sprintf(format, args...)
-	s.Effect, s.final, s.response = problem.EffectUnknown, false, nil
+	s.Effect, s.Final, s.Response = problem.EffectUnknown, false, nil
 	return s
 }
 
@@ -201,8 +200,8 @@ func (r received) problem(s Seen) Seen {
 		s.RetryAfter = int64(p.RetryAfterSeconds)
 	}
 	// A refusal that is stored is the answer of the key; one for now names no operation of its own.
-	if s.final = s.Outcome == "replayed" || s.Outcome == "refused" && s.Operation.ID != ""; s.final {
-		s.response = &Response{Status: r.status, Location: r.header.Get("Location"), Body: r.body}
+	if s.Final = s.Outcome == "replayed" || s.Outcome == "refused" && s.Operation.ID != ""; s.Final {
+		s.Response = &Response{Status: r.status, Location: r.header.Get("Location"), Body: r.body}
 	}
 	if s.Operation.ID == "" || s.Operation.ID == p.OperationID {
 		s.Operation = Operation{ID: p.OperationID, State: p.OperationState}

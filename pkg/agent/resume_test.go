@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/einmal/einmal/pkg/agent"
+	"github.com/einmal/einmal/pkg/problem"
 )
 
 // service keeps the contract: an effect for each key, an approval that takes two questions, and the same answer to the same key.
@@ -185,5 +186,42 @@ func TestWhatNobodyCanReadIsJournaled(t *testing.T) {
 	r := w.one(`{"step":"next","path":"/v1/x"}`)
 	if r.Outcome != agent.Executed {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// An agent dies when an answer is in the journal, and before it has drawn its conclusion. The next one draws it, and needs nobody for that.
+func TestWhatWasSeenIsSettledWithoutAsking(t *testing.T) {
+	for name, test := range map[string]struct {
+		ability agent.Ability
+		write   answer
+		want    agent.Outcome
+	}{
+		"an execution":                      {agent.Operations, done("executed"), agent.Executed},
+		"a replay":                          {agent.Operations, done("replayed"), agent.Replayed},
+		"a final refusal":                   {agent.Operations, final(problem.TicketClosed), agent.Refused},
+		"a refusal of the request":          {agent.Operations, refuse(problem.ValidationFailed), agent.Refused},
+		"a conflict":                        {agent.Operations, refuse(problem.IdempotencyKeyReused), agent.Conflict},
+		"a success of a target with keys":   {agent.Keys, says(201, "application/json", `{"id":"tkt_1"}`), agent.Executed},
+		"a success of a target without":     {agent.None, says(201, "application/json", `{"id":"tkt_1"}`), agent.Executed},
+		"a refusal of a target without":     {agent.None, says(404, "text/plain", ""), agent.Refused},
+		"no answer of a target without":     {agent.None, lost, agent.Unknown},
+		"a closed door of a target without": {agent.None, says(401, "text/plain", ""), agent.NeedsPerson},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t, newTarget(t, test.write))
+			w.ability = test.ability
+			first := w.one(create)
+			text, err := os.ReadFile(w.path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ends := bounds(text)
+			write(t, w.path, text[:ends[len(ends)-2]]) // without the last record
+			again := w.one(create)
+			w.ends(again, test.want, 1)
+			if n := w.target.questioned(); n != 0 || (first.Response == nil) != (again.Response == nil) || first.Response != nil && string(first.Response.Body) != string(again.Response.Body) {
+				t.Errorf("%d questions; %+v has become %+v", n, first.Response, again.Response)
+			}
+		})
 	}
 }

@@ -36,18 +36,20 @@ func (a *Agent) settle(ctx context.Context, e *Entry) error {
 		if err != nil {
 			return err
 		}
-		if s.response != nil {
-			e.response = s.response
-		}
 		next = decide(e, s, looked)
 	}
 }
 
 // first is what to do about an entry that was just begun, or that the journal has brought back.
 func first(e *Entry) Action {
-	switch {
-	case len(e.Requests) == 0:
+	if len(e.Requests) == 0 {
 		return RetrySameKey
+	}
+	last := e.last()
+	next := decide(e, last.Seen, last.Kind == LookRequest)
+	switch {
+	case next == Done, next == Stop: // it was seen, and the agent died before it had said so
+		return next
 	case e.Operation().ID != "" && e.Ability == Operations:
 		return Poll
 	case e.InDoubt():
@@ -67,7 +69,7 @@ func decide(e *Entry, s Seen, looked bool) Action {
 
 func situation(e *Entry, s Seen, looked bool) Situation {
 	switch {
-	case s.final:
+	case s.Final:
 		return Ended
 	case looked && e.toConfirm():
 		return Confirming
@@ -88,59 +90,6 @@ func (e *Entry) toConfirm() bool {
 
 // can is what is left of an action at the entry's target, and by what the step has declared.
 func (e *Entry) can(action Action) Action { return allowed[e.Retry][possible[e.Ability][action]] }
-
-// due waits until the next request is due, if the budgets allow both. What the target has asked for is kept even across a restart.
-func (a *Agent) due(ctx context.Context, e *Entry, next Action, tries int, free bool) error {
-	if err := ctx.Err(); err != nil {
-		return errInterrupted
-	}
-	entry, run := spentBy(e), spentBy(a.ofRun(e.Run)...)
-	if next == RetrySameKey {
-		cost := e.Cost
-		if entry.attempts > 0 {
-			cost = 0 // its effect is the same, and is counted
-		}
-		if err := e.Budget.attempt(entry, cost); err != nil {
-			return fmt.Errorf("of the intention, %w", err)
-		}
-		if err := a.config.Budget.attempt(run, cost); err != nil {
-			return fmt.Errorf("of the run, %w", err)
-		}
-	}
-	last := e.last()
-	asked := time.Duration(last.Seen.RetryAfter) * time.Second
-	asked = max(0, min(asked, time.Until(last.Ended.Add(asked)))) // no longer than asked for, whatever the clock does
-	if err := e.Budget.wait(entry, asked); err != nil && (!free || asked > 0) {
-		return fmt.Errorf("of the intention, %w", err)
-	}
-	if err := a.config.Budget.wait(run, asked); err != nil && (!free || asked > 0) {
-		return fmt.Errorf("of the run, %w", err)
-	}
-	if tries == 0 && asked == 0 {
-		return nil
-	}
-	pause := asked
-	if next == Poll { // the target says how often it wants to be asked
-		tries = min(tries, 1)
-	}
-	if tries > 0 {
-		pause += min(backoff(tries), time.Duration(e.Budget.LongestWaitSeconds)*time.Second-asked)
-	}
-	a.config.Progress(e, fmt.Sprintf("%s; %s in %v", last.Seen, phrases[next], pause.Round(time.Millisecond)))
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return errInterrupted
-	}
-}
-
-// phrases are what is about to happen, for a person who waits.
-var phrases = map[Action]string{RetrySameKey: "sent again under the same key", LookUp: "looked up by its key", Poll: "asked for"}
-
-var errInterrupted = errors.New("the agent was told to end")
 
 // ErrUnrecorded means that a request was sent, and what came of it could not be journaled. The next agent asks.
 var ErrUnrecorded = errors.New("what came of a request could not be journaled")
@@ -173,35 +122,11 @@ func (a *Agent) look(ctx context.Context, e *Entry, how Action) (s Seen, err err
 	} else {
 		s = a.client.lookUp(ctx, e)
 	}
-	if before.Kind == LookRequest && same(s, before.Seen) {
+	if before.Kind == LookRequest && s == before.Seen {
 		e.Requests[len(e.Requests)-1].Ended = time.Now()
 		return s, nil
 	}
 	return s, a.journal.note(e, record{Look: &s})
-}
-
-func same(a, b Seen) bool {
-	a.final, a.response, b.final, b.response = false, nil, false, nil
-	return a == b
-}
-
-// deadline is when the time of the intention, or that of its run, is up.
-func (a *Agent) deadline(e *Entry) time.Time {
-	deadline := e.Budget.deadline(spentBy(e))
-	if run := a.config.Budget.deadline(spentBy(a.ofRun(e.Run)...)); run.Before(deadline) {
-		deadline = run
-	}
-	return deadline
-}
-
-func (a *Agent) ofRun(run string) []*Entry {
-	var all []*Entry
-	for _, e := range a.journal.Entries() {
-		if e.Run == run {
-			all = append(all, e)
-		}
-	}
-	return all
 }
 
 // end journals how an entry was left, unless that is how it was left before.
@@ -215,7 +140,7 @@ func (a *Agent) end(e *Entry, end End) error {
 // settled is the end of an entry about which there is no doubt.
 func settled(e *Entry, how Action) End {
 	last := e.last().Seen
-	end := End{Outcome: Refused, Reason: last.String(), Response: e.response}
+	end := End{Outcome: Refused, Reason: last.String()}
 	switch {
 	case last.Reading == Code(problem.IdempotencyKeyReused):
 		end.Outcome = Conflict
