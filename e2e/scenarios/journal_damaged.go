@@ -19,7 +19,7 @@ var journalTorn = Scenario{
 			whole, err := os.ReadFile(e.journal)
 			e.must(err)
 			last := bytes.LastIndexByte(whole[:len(whole)-1], '\n') + 1
-			const step = 97 // the reader is tried at every byte in its own tests
+			const step = 31 // the reader is tried at every byte in its own tests
 			cuts := 0
 			for size := last + 1; size < len(whole); size += step {
 				e.Damage(func([]byte) []byte { return whole[:size] })

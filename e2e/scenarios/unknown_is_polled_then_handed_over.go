@@ -18,7 +18,7 @@ var unknownIsPolledThenHandedOver = Scenario{
 			o := t.NewOrder(replica)
 			t.psp.Next(confirm, simulator.After, simulator.Hang)
 			t.psp.NextAnswered(retrieve, simulator.Before, http.StatusServiceUnavailable, 1_000_000)
-			bounded := pays("pay", o).with("budget", map[string]int{"deadline_seconds": 5})
+			bounded := pays("pay", o).with("budget", map[string]int{"deadline_seconds": 3})
 			report := e.Ends("the agent", e.Do(bounded), 3, agents.Unknown)
 			looks := 0
 			for _, request := range report.Requests {
