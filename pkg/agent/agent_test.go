@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/einmal/einmal/pkg/agent"
 	"github.com/einmal/einmal/pkg/problem"
@@ -157,6 +158,15 @@ func TestAPersonIsAsked(t *testing.T) {
 		}
 		x.shows(operation("succeeded", `,"response":{"status":201}`))
 		w.ends(w.one(create), agent.Executed, 1)
+
+		// Who has approved and asks again is not told to wait for a minute.
+		x = newTarget(t, waiting).shows(operation("succeeded", `,"response":{"status":201}`))
+		w = newWork(t, x)
+		w.ends(w.one(within(create, `{"deadline_seconds":5}`)), agent.NeedsPerson, 1)
+		w.ends(w.one(create), agent.Executed, 1)
+		if w.passed > time.Second {
+			t.Errorf("it took %v", w.passed)
+		}
 	})
 	t.Run("when the token is not accepted, and the same key goes on when it is", func(t *testing.T) {
 		w := newWork(t, newTarget(t, refuse(problem.Unauthenticated), done("executed")))

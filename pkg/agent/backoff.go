@@ -46,5 +46,8 @@ func retryAfter(h http.Header, now time.Time) int64 {
 	return int64(min(seconds, uint64(longestAsked)))
 }
 
+// bounded is a number of seconds that is one.
+func bounded(seconds int64) int64 { return min(max(0, seconds), longestAsked) }
+
 // longestAsked is as much as fits in a time.Duration, in seconds.
 const longestAsked = int64(math.MaxInt64 / time.Second)

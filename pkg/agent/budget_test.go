@@ -150,6 +150,25 @@ func TestRetryAfter(t *testing.T) {
 			}
 		})
 	}
+	for _, code := range []problem.Code{problem.OperationInProgress, problem.StoreUnavailable, problem.EnvironmentLocked} {
+		t.Run("is waited for after "+string(code), func(t *testing.T) {
+			w := newWork(t, newTarget(t, refuse(code), done("executed")))
+			r := w.one(create)
+			w.ends(r, agent.Executed, 2)
+			entry, _ := problem.Lookup(code)
+			if waited, asked := r.Requests[1].At.Sub(r.Requests[0].Ended), time.Duration(entry.RetryAfterSeconds)*time.Second; waited < asked || waited > asked+time.Second {
+				t.Errorf("waited %v, want %v", waited, asked)
+			}
+		})
+	}
+	for body, outcome := range map[string]agent.Outcome{"9223372036854775807": agent.NeedsPerson, "-7": agent.Executed} {
+		t.Run("is read from the body, where it may be "+body, func(t *testing.T) {
+			w := newWork(t, newTarget(t, says(503, problem.ContentType, `{"code":"store-unavailable","status":503,"effect":"none","retry_after_seconds":`+body+`}`), done("executed")))
+			if r := w.one(create); r.Outcome != outcome {
+				t.Errorf("got %+v", r)
+			}
+		})
+	}
 	t.Run("beyond the deadline it is handed over at once", func(t *testing.T) {
 		w := newWork(t, newTarget(t, refuse429("30")))
 		r := w.one(within(create, `{"deadline_seconds":20}`))

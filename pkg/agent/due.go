@@ -28,7 +28,7 @@ func (a *Agent) due(ctx context.Context, e *Entry, next Action, tries int, free 
 	last := e.last()
 	asked := time.Duration(last.Seen.RetryAfter) * time.Second
 	asked = max(0, min(asked, time.Until(last.Ended.Add(asked)))) // no longer than asked for, whatever the clock does
-	if tries == 0 && asked == 0 && free {
+	if free && (asked == 0 || last.Seen.Operation.State != "") {  // how often it wants to be asked says nothing of somebody who asks anew
 		return nil
 	}
 	if err := a.mayWait(e, entry, run, asked); err != nil || tries == 0 && asked == 0 {

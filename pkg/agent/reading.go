@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"mime"
 	"net/http"
@@ -99,6 +100,7 @@ func readWrite(r received) Seen {
 			return s.as(Unreadable, "the answer says %s and holds no operation", s.Outcome)
 		}
 		s.Reading, s.Operation, s.Effect = Accepted, op.Operation, op.Effect
+		s.RetryAfter = cmp.Or(s.RetryAfter, bounded(op.RetryAfterSeconds))
 		return s
 	}
 	return s.as(Unreadable, "status %d without an Idempotency-Outcome that is known", r.status)
@@ -120,9 +122,7 @@ func readQuestion(r received, run string) Seen {
 		s.Operation = Operation{}
 		return s.as(Foreign, "operation %s of this key was begun by run %q", op.ID, op.AgentRun)
 	}
-	if s.RetryAfter == 0 {
-		s.RetryAfter = op.RetryAfterSeconds
-	}
+	s.RetryAfter = cmp.Or(s.RetryAfter, bounded(op.RetryAfterSeconds))
 	s.Final, s.Response = slices.Contains(finalStates, op.State), op.Response
 	if op.Response == nil || op.State == "succeeded" {
 		return s
@@ -196,9 +196,7 @@ func (r received) problem(s Seen) Seen {
 	if entry, known := problem.Lookup(p.Code); known && entry.Status != r.status && p.Code != problem.MalformedRequest {
 		return s.as(Unreadable, "status %d with the code %s, which has %d", r.status, p.Code, entry.Status)
 	}
-	if s.RetryAfter == 0 && p.RetryAfterSeconds > 0 {
-		s.RetryAfter = int64(p.RetryAfterSeconds)
-	}
+	s.RetryAfter = cmp.Or(s.RetryAfter, bounded(int64(p.RetryAfterSeconds)))
 	// A refusal that is stored is the answer of the key; one for now names no operation of its own.
 	if s.Final = s.Outcome == "replayed" || s.Outcome == "refused" && s.Operation.ID != ""; s.Final {
 		s.Response = &Response{Status: r.status, Location: r.header.Get("Location"), Body: r.body}
