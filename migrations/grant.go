@@ -19,7 +19,7 @@ var granted = map[string]string{
 	"audit_checkpoints": "SELECT, INSERT",
 	"unsealed":          "SELECT, INSERT, DELETE",
 	"audit_tree":        "SELECT, UPDATE",
-	"installation":      "SELECT",
+	"installation":      "SELECT, UPDATE (forgotten_until)",
 }
 
 // grantedOtherwise is what it may do to all others but the version tables, which it reads.

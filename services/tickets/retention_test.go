@@ -68,6 +68,7 @@ func TestAForgottenKey(t *testing.T) {
 			r.healthy(t)
 		})
 		t.Run("leaves a trace that cannot be made by hand", func(t *testing.T) {
+			dbtest.Unprotect(t, r.db)
 			for _, statement := range []string{
 				"DELETE FROM events WHERE type = 'forgotten' AND operation_id = (SELECT operation_id FROM tickets WHERE id = '" + first.ID + "')",
 				"UPDATE events SET from_state = 'queued' WHERE type = 'forgotten' AND operation_id = (SELECT operation_id FROM tickets WHERE id = '" + plain.ID + "')",
