@@ -112,6 +112,10 @@ func (s *Stage) checkBook(reference string, a *account) {
 		AND (e.operation_id IN (p.operation_id, p.open_operation_id) OR e.operation_id IN (SELECT r.operation_id FROM refunds r WHERE r.account_id = p.account_id AND r.payment_id = p.id))`, reference) > 0 {
 		return // a person has to say
 	}
+	if s.Count(`SELECT count(*) FROM reviews v JOIN payments p ON p.account_id = v.account_id WHERE p.reference = $1 AND v.kind = 'contradiction' AND v.state = 'open'
+		AND (v.operation_id = p.operation_id OR v.operation_id IN (SELECT r.operation_id FROM refunds r WHERE r.account_id = p.account_id AND r.payment_id = p.id))`, reference) > 0 {
+		return // a person has erred, and is asked what to do about it
+	}
 	state := "authorized"
 	switch {
 	case a.captures > 0:

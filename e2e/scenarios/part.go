@@ -50,15 +50,15 @@ func (s *Stage) withPerson() int {
 }
 
 // Replica starts a replica of the tickets service that mirrors to the desk at url.
-func (p *Part) Replica(url string) *harness.Service {
-	service, err := p.lab.Serve(p.ctx, harness.Settings{Role: "tickets", DatabaseURL: p.db.URL, Env: []string{
+func (p *Part) Replica(url string, settings ...string) *harness.Service {
+	service, err := p.lab.Serve(p.ctx, harness.Settings{Role: "tickets", DatabaseURL: p.db.URL, Env: append([]string{
 		"EINMAL_PROVIDER_URL=" + url,
 		"EINMAL_DESK_ABILITY=" + p.name,
 		fmt.Sprintf("EINMAL_PROVIDER_TIMEOUT=%s", p.Pace.Timeout),
 		fmt.Sprintf("EINMAL_EFFECT_LEASE=%s", p.Pace.Lease),
 		fmt.Sprintf("EINMAL_RECONCILE_EVERY=%s", p.Pace.Reconcile),
 		fmt.Sprintf("EINMAL_KEY_WINDOW=%s", p.Pace.KeyWindow),
-	}})
+	}, settings...)})
 	p.must(err)
 	p.services = append(p.services, service)
 	p.replicas = append(p.replicas, service)

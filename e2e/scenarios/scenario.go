@@ -90,6 +90,9 @@ func All() []Scenario {
 		sendStormDoesNotStarveReconcile,
 		replicaFiveMinutesAhead,
 		twoReplicasDrainOneQueue,
+		unknownReachesAPersonAndIsResolved,
+		personSaysFailedThenMoneyArrives,
+		deadlineOpensAReview,
 
 		pspTimesOutAfterCharging,
 		pspNeverReceived,

@@ -39,6 +39,9 @@ type Settings struct {
 
 	// Beyond any retry, and long enough for the disputes that follow a year's accounts.
 	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410. Published; nothing is purged yet."`
+
+	// The longest of any type, so that by default each has its own.
+	EffectDeadline time.Duration `env:"EINMAL_EFFECT_DEADLINE" default:"24h" help:"The longest that any effect is worth bringing out, in whole seconds; a type whose own deadline is sooner keeps it. Then nothing more is sent, and a person is asked about what is not certain."`
 }
 
 // Validate refuses times that a service would not keep as it publishes them. kong calls it, and so does each service.
@@ -54,6 +57,9 @@ func (s Settings) Validate() error {
 		if setting.value <= 0 {
 			return fmt.Errorf("%s is %s; it must be longer than nothing", setting.name, setting.value)
 		}
+	}
+	if d := s.EffectDeadline; d < time.Second || d%time.Second != 0 {
+		return fmt.Errorf("EINMAL_EFFECT_DEADLINE is %s; it must be whole seconds, and one at least: the policy publishes it so", d)
 	}
 	return nil
 }
@@ -71,6 +77,9 @@ func NewPolicy(settings Settings, entries []Entry) Policy {
 		Operations:         make(map[string]Entry, len(entries)),
 	}
 	for _, e := range entries {
+		if len(e.Effects) > 0 {
+			e.DeadlineSeconds = min(e.DeadlineSeconds, int(settings.EffectDeadline/time.Second))
+		}
 		p.Operations[e.Type] = e
 	}
 	return p

@@ -1,6 +1,7 @@
 package fsck_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ func keepEffects(t *testing.T, kind database.Kind) kept {
 		{"rolling", idempotency.Running, 2, 1, now, now, now, ""},
 		{"unknown", idempotency.Unknown, 2, 1, now, nil, now, ""},
 		{"review", idempotency.Unknown, 2, 1, now, nil, nil, "rev_review"},
+		{"late", idempotency.Unknown, 2, 1, now, nil, now, "rev_late"},
 		{"happened", idempotency.Succeeded, 1, nil, now, nil, nil, ""},
 		{"refused", idempotency.Failed, 1, nil, now, nil, nil, ""},
 		{"withdrawn", idempotency.Canceled, 0, nil, nil, nil, nil, ""},
@@ -70,6 +72,9 @@ func keepEffects(t *testing.T, kind database.Kind) kept {
 	log.Close()
 	k.exec(t, `INSERT INTO reviews (account_id, id, kind, operation_id, owner, evidence, state, opened_at, due_at, resolved_by)
 		VALUES ('acme', 'rev_review', 'unknown', ?, 'operator', '[]', 'open', ?, ?, '')`, k.id["review"], now, now)
+	k.exec(t, `INSERT INTO reviews (account_id, id, kind, operation_id, owner, evidence, state, opened_at, due_at, resolved_by)
+		VALUES ('acme', 'rev_late', 'deadline', ?, 'operator', '[]', 'open', ?, ?, '')`, k.id["late"], now, now)
+	k.exec(t, "UPDATE effects SET deadline = created_at, overdue_at = created_at WHERE id = 'eff_late'")
 	return k
 }
 
@@ -82,6 +87,8 @@ func TestEachCheckOfEffectsSeesWhatItIsAbout(t *testing.T) {
 		doubt    = "doubt and state agree"
 		due      = "an open effect is due, held, or with a person"
 		person   = "what waits for a person has an open review"
+		question = "a question how an operation ends is about one that has not"
+		late     = "what is open past its deadline was noticed, and a person asked"
 	)
 	cases := map[string]struct {
 		statement string
@@ -108,6 +115,10 @@ func TestEachCheckOfEffectsSeesWhatItIsAbout(t *testing.T) {
 		"an unknown one that nobody is asked of": {"UPDATE effects SET next_at = NULL WHERE id = ?", "unknown", []string{due, person}},
 		"an unknown one whose review is gone":    {"UPDATE effects SET review_id = 'rev_gone' WHERE id = ?", "review", []string{person}},
 		"an unknown one whose review is closed":  {"UPDATE reviews SET state = 'resolved' WHERE 'eff_review' = ?", "review", []string{person}},
+		"a question that is answered":            {"UPDATE reviews SET operation_id = 'op_gone' WHERE 'eff_review' = ? AND id = 'rev_review'", "review", []string{question + ": rev_review"}},
+		"a deadline that nobody has noticed":     {"UPDATE effects SET deadline = '2020-01-01 00:00:00+00:00' WHERE id = ?", "new", []string{late}},
+		"a deadline that is not over yet":        {"UPDATE effects SET deadline = '2999-01-01 00:00:00+00:00' WHERE id = ?", "new", nil},
+		"a deadline of which nobody was told":    {"UPDATE reviews SET kind = 'unknown' WHERE 'eff_late' = ? AND id = 'rev_late'", "late", []string{late}},
 		"nothing":                                {"UPDATE effects SET asks = asks WHERE id = ?", "review", nil},
 	}
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
@@ -138,7 +149,10 @@ func TestEachCheckOfEffectsSeesWhatItIsAbout(t *testing.T) {
 				k.exec(t, c.statement, "eff_"+c.of)
 				var want []string
 				for _, check := range c.want {
-					want = append(want, check+": eff_"+c.of)
+					if !strings.Contains(check, ": ") { // of another row
+						check += ": eff_" + c.of
+					}
+					want = append(want, check)
 				}
 				if diff := cmp.Diff(want, find()); diff != "" {
 					t.Errorf("(-want +got)\n%s", diff)

@@ -36,10 +36,11 @@ type Operation struct {
 // Effect is what is known of an operation's effect outside the database.
 type Effect struct {
 	Target    string
-	Key       string // that the target knows it by
-	InDoubt   bool   // a send may still arrive
-	Reference string // the target's name for it
-	ReviewID  string // of the question to a person, if there is one
+	Key       string     // that the target knows it by
+	InDoubt   bool       // a send may still arrive
+	Reference string     // the target's name for it
+	ReviewID  string     // of the question to a person, if there is one
+	Deadline  *time.Time // nothing is sent after it
 	Sends     []Send
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +30,8 @@ type Deps struct {
 	// is the one that the migrations have made for this database.
 	Namespace, Service string
 
-	// Owner is who is asked when no machine can decide.
-	Owner string
+	// LongestDeadline is the most that any effect gets, whose operation type may have less (docs/decisions/0018). 0: what its type has.
+	LongestDeadline time.Duration
 
 	// PollEvery is how often due effects are looked for without being told: the safety net below nudges, and how another
 	// replica's effects are found.
@@ -43,7 +44,7 @@ type Outbox struct {
 	exec      *idempotency.Executor
 	log       *slog.Logger
 	record    func(tx database.Tx, events ...idempotency.Event) error
-	owner     string
+	longest   time.Duration // until a deadline
 	namespace *namespace
 	service   string
 	pollEvery time.Duration
@@ -62,13 +63,16 @@ func New(deps Deps, targets ...Target) (*Outbox, error) {
 		return nil, errors.New("configure outbox: it needs a time between looks for due effects")
 	}
 	o := &Outbox{
-		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, owner: deps.Owner, pollEvery: deps.PollEvery,
+		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, longest: deps.LongestDeadline, pollEvery: deps.PollEvery,
 		namespace: newNamespace(deps.Namespace), service: deps.Service,
 		targets: map[string]Target{}, sends: newSends(deps.Service),
 	}
 	for _, t := range targets {
 		if err := t.check(); err != nil {
 			return nil, err
+		}
+		if o.longest > 0 && o.longest <= t.Timeout {
+			return nil, fmt.Errorf("configure target %s: a deadline of %s has passed before a call of %s has ended", t.Name, o.longest, t.Timeout)
 		}
 		o.targets[t.Name] = t
 	}
@@ -90,8 +94,12 @@ func (o *Outbox) insert(tx database.Tx, op idempotency.Operation, target, name s
 	if op.State != idempotency.Queued && op.State != idempotency.AwaitingApproval {
 		return fmt.Errorf("enqueue effect: it can't begin in state %q", op.State)
 	}
-	if _, err := o.target(target); err != nil {
+	t, err := o.target(target)
+	if err != nil {
 		return fmt.Errorf("enqueue effect: %w", err)
+	}
+	if !slices.Contains(t.Types, op.Type) {
+		return fmt.Errorf("enqueue effect: target %s says nothing of effects of %s", t.Name, op.Type)
 	}
 	namespace, err := o.namespace.of(tx)
 	if err != nil {
@@ -100,12 +108,24 @@ func (o *Outbox) insert(tx database.Tx, op idempotency.Operation, target, name s
 	e := Effect{
 		AccountID: op.AccountID, ID: idempotency.NewID("eff", tx.Now), OperationID: op.ID, IdempotencyKey: op.IdempotencyKey, Type: op.Type,
 		Target: target, EffectKey: Key(namespace, o.service, op.AccountID, op.IdempotencyKey, name),
-		Command: command, State: op.State, NextAt: due, Priority: catalogue.HasPriority(op.Type), CreatedAt: tx.Now, UpdatedAt: tx.Now,
+		Command: command, State: op.State, NextAt: due, Priority: catalogue.HasPriority(op.Type), Deadline: o.deadline(op.Type, tx.Now),
+		CreatedAt: tx.Now, UpdatedAt: tx.Now,
 	}
 	if err := tx.AtCommit().Create(&e).Error; err != nil {
 		return fmt.Errorf("enqueue effect: %w", err)
 	}
 	return nil
+}
+
+// deadline is until when an effect that is accepted now is worth bringing out.
+func (o *Outbox) deadline(operation string, now time.Time) *time.Time {
+	entry, _ := catalogue.Lookup(operation) // which the target's types are in
+	after := entry.Deadline()
+	if o.longest > 0 {
+		after = min(after, o.longest)
+	}
+	until := now.Add(after)
+	return &until
 }
 
 // target is the one of that name.
@@ -131,6 +151,7 @@ func (o *Outbox) Settled(operationID string) <-chan struct{} { return o.changed.
 func (o *Outbox) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { o.warnOfUnserved(ctx) })
+	running.Go(func() { o.watch(ctx) })
 	for _, t := range o.targets {
 		for _, l := range o.lanes(t) {
 			running.Go(func() { o.run(ctx, l) })

@@ -22,7 +22,7 @@ func TestNewRefusesTimesThatItCannotKeep(t *testing.T) {
 		"EINMAL_TOMBSTONE_RETENTION": func(s *catalogue.Settings, d time.Duration) { s.TombstoneRetention = d },
 	} {
 		for _, value := range []time.Duration{0, -time.Second} {
-			settings := catalogue.Settings{WaitBudget: time.Second, ResponseRetention: time.Hour, TombstoneRetention: time.Hour}
+			settings := catalogue.Settings{WaitBudget: time.Second, ResponseRetention: time.Hour, TombstoneRetention: time.Hour, EffectDeadline: time.Hour}
 			change(&settings, value)
 			_, err := tickets.New(tickets.Config{Config: server.Config{Listen: "127.0.0.1:0"}, Settings: settings}, tickets.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
 			if err == nil || !strings.Contains(err.Error(), setting) {
