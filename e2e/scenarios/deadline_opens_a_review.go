@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/einmal/einmal/services/simulator"
@@ -28,7 +29,11 @@ var deadlineOpensAReview = Scenario{
 
 			p.AwaitState(replica, never, "failed")
 			op := p.Operation(replica, never)
-			p.Check(op.Text("effect") == "none" && p.Text("SELECT CAST(response_body AS text) FROM operations WHERE id = $1", never.Operation) != "", "what was turned away until its deadline is %v", op)
+			var told struct {
+				Response struct{ Body struct{ Code string } }
+			}
+			p.must(json.Unmarshal(op.Body, &told))
+			p.Check(told.Response.Body.Code == "deadline-exceeded" && op.Text("effect") == "none", "what was turned away until its deadline is %v", op)
 			never.most = p.desk.Calls(send, never.EffectKey)
 			asked := p.Asked(replica, "deadline", late.Operation)
 			p.Check(asked.State == "open" && asked.says("deadline"), "the review is %+v, want it open", asked)
