@@ -23,7 +23,7 @@
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first
 //	unserved.go   open effects that nobody here can bring out
-//	overdue.go    effects whose deadline has passed, and reviews that nobody has resolved in time
+//	deadline.go   effects whose deadline has passed, and reviews that nobody has resolved in time
 //	calls.go      what the calls for an operation have shown, for who decides
 //	metrics.go    what an operator watches
 //	outbox.go     puts them together, starts and stops
