@@ -18,8 +18,8 @@ type composed struct {
 	ReadOnly    bool              `yaml:"read_only"`
 }
 
-// The walk-through holds for `make up` as well: the same addresses, on this machine only, and a desk that the service mirrors to.
-func TestComposeStartsWhatTheReadmeShows(t *testing.T) {
+// The tours hold for `make up` as well: the same addresses, on this machine only, and a desk that the service mirrors to.
+func TestComposeStartsWhatTheToursShow(t *testing.T) {
 	text, err := os.ReadFile("docker-compose.yml")
 	if err != nil {
 		t.Fatal(err)
@@ -30,11 +30,6 @@ func TestComposeStartsWhatTheReadmeShows(t *testing.T) {
 	if err := yaml.Unmarshal(text, &file); err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	var published []string
 	for name, service := range file.Services {
 		for _, port := range service.Ports {
@@ -52,9 +47,15 @@ func TestComposeStartsWhatTheReadmeShows(t *testing.T) {
 			t.Errorf("%s runs %q, with its files read-only: %v", name, service.Command, service.ReadOnly)
 		}
 	}
-	for _, address := range regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(string(readme), -1) {
-		if !slices.Contains(published, address) {
-			t.Errorf("the README shows %s, which docker-compose.yml does not publish", address)
+	for _, page := range tours(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, address := range regexp.MustCompile(`127\.0\.0\.1:\d+`).FindAllString(string(text), -1) {
+			if !slices.Contains(published, address) {
+				t.Errorf("%s shows %s, which docker-compose.yml does not publish", page, address)
+			}
 		}
 	}
 	desk, _ := strings.CutPrefix(file.Services["tickets"].Environment["EINMAL_PROVIDER_URL"], "http://")

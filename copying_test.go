@@ -12,9 +12,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Each block of Go in docs/copying.md is preceded by a comment that names a file and a region of it, and is that region.
-func TestCopyingShowsCodeThatRuns(t *testing.T) {
-	page, err := os.ReadFile("docs/copying.md")
+// Each block of Go in these pages is preceded by a comment that names a file and a region of it, and is that region.
+func TestPagesShowCodeThatRuns(t *testing.T) {
+	for _, name := range []string{"docs/copying.md", "docs/legacy-targets.md"} {
+		t.Run(name, func(t *testing.T) { checkBlocks(t, name) })
+	}
+}
+
+func checkBlocks(t *testing.T, name string) {
+	t.Helper()
+	page, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,8 +147,8 @@ func TestServicesKeepTheSameStageFiles(t *testing.T) {
 	stages := append(slices.Clone(always), "provider", "evidence", "settle", "hook")
 	nouns := map[string][]string{
 		"services/tickets":     {"ticket", "comment", "status", "alert"},
-		"services/payments":    {"order", "payment", "refund", "unmatched", "authorize", "capture", "cancel"}, // the provider is split by verb
-		"services/deployments": {"deployment", "environment", "artifact", "rollout", "rollback", "cancel"},
+		"services/payments":    {"order", "payment", "refund", "approval", "unmatched", "authorize", "capture", "cancel"}, // the provider is split by verb
+		"services/deployments": {"deployment", "environment", "artifact", "approval", "rollout", "rollback", "cancel"},
 	}
 
 	files := map[string][]string{}

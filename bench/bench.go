@@ -32,10 +32,17 @@ func measureRequests(ctx context.Context, s settings, kind database.Kind, report
 	}
 	defer func() { err = errors.Join(err, tickets.close()) }()
 
+	unsealed, err := startTickets(ctx, storage.unsealedURL, sealNothing)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unsealed.close()) }()
+
 	if err := compare(ctx, bare, tickets); err != nil {
 		return err
 	}
-	if err := fill(ctx, bare, tickets); err != nil {
+	all := targets{bare, tickets, unsealed}
+	if err := fill(ctx, all); err != nil {
 		return err
 	}
 	for round := range s.rounds {
@@ -44,7 +51,7 @@ func measureRequests(ctx context.Context, s settings, kind database.Kind, report
 			// Back to back, and each round in another order: no variant always runs after the same one.
 			first := round % len(s.variants)
 			for _, v := range slices.Concat(s.variants[first:], s.variants[:first]) {
-				m, err := measure(ctx, v, v.target(bare, tickets), conns, s.duration)
+				m, err := measure(ctx, v, v.target(all), conns, s.duration)
 				if err != nil {
 					return fmt.Errorf("%s with %d connections: %w", v.name, conns, err)
 				}
@@ -55,7 +62,7 @@ func measureRequests(ctx context.Context, s settings, kind database.Kind, report
 	if report.Versions[kind], err = version(ctx, tickets.db); err != nil {
 		return err
 	}
-	return tickets.fsck(ctx)
+	return errors.Join(tickets.fsck(ctx), unsealed.fsck(ctx))
 }
 
 // Some thousand rows, before anything is measured.
@@ -64,19 +71,19 @@ const (
 	filling = time.Second
 )
 
-// fill brings both databases to where a service is after its first minutes. PostgreSQL plans a statement for a connection once,
+// fill brings the databases to where a service is after its first minutes. PostgreSQL plans a statement for a connection once,
 // and on tables without statistics it can't tell a good index from a bad one; autovacuum cures that within a minute, by the
 // statistics that ANALYZE makes here.
-func fill(ctx context.Context, bare, tickets *target) error {
+func fill(ctx context.Context, all targets) error {
 	for _, v := range variants {
 		if v.leaves.Tickets == 0 {
 			continue
 		}
-		if _, err := measure(ctx, v, v.target(bare, tickets), fillers, filling); err != nil {
+		if _, err := measure(ctx, v, v.target(all), fillers, filling); err != nil {
 			return fmt.Errorf("fill: %s: %w", v.name, err)
 		}
 	}
-	for _, t := range []*target{bare, tickets} {
+	for _, t := range []*target{all.bare, all.tickets, all.unsealed} {
 		if t.db.Kind() != database.Postgres {
 			continue
 		}

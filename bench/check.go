@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/einmal/einmal/pkg/fsck"
 	"github.com/einmal/einmal/services/tickets"
 )
 
@@ -51,7 +52,7 @@ func (t *target) count(ctx context.Context) (rows tally, err error) {
 
 // fsck is what einmal fsck checks.
 func (t *target) fsck(ctx context.Context) error {
-	violations, err := tickets.Fsck(ctx, t.db)
+	violations, err := fsck.Run(ctx, t.db, tickets.Checks()...)
 	if err != nil {
 		return fmt.Errorf("fsck: %w", err)
 	}

@@ -91,7 +91,7 @@ func run(ctx context.Context, args []string) (err error) {
 func parse(args []string) (s settings, err error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	databases := flags.String("databases", "postgres,sqlite", "which databases, in this order")
-	names := flags.String("variants", "bare,create,replay,event,existing,drain", "which kinds of request; without bare there are no ratios")
+	names := flags.String("variants", "bare,create,unsealed,replay,event,existing,drain", "which kinds of request; without bare there are no ratios")
 	conns := flags.String("connections", "1,8,32", "how many callers at once")
 	// An odd number of rounds, so that a median is a measured one. A second holds thousands of requests and few changes of the machine's mood.
 	flags.IntVar(&s.rounds, "rounds", 5, "how often every variant is measured")

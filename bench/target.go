@@ -42,6 +42,9 @@ func startTickets(ctx context.Context, databaseURL string, with ...func(*tickets
 		if err != nil {
 			return nil, err
 		}
+		if config.AuditDir, err = os.MkdirTemp("", "einmal-bench-audit-"); err != nil {
+			return nil, err
+		}
 		for _, change := range with {
 			change(&config)
 		}
@@ -49,10 +52,13 @@ func startTickets(ctx context.Context, databaseURL string, with ...func(*tickets
 	})
 }
 
+// sealNothing leaves sealing to a process that there is not.
+func sealNothing(c *tickets.Config) { c.SealEvery = 0 }
+
 // defaults are the settings of einmal tickets, which hold for the bare service, too, but for two: any port that is free, and no
 // limit, since the callers are all of one account and without a pause.
 func defaults() (config tickets.Config, err error) {
-	parser, err := kong.New(&config, kong.Vars{"tickets_database": ""})
+	parser, err := kong.New(&config, kong.Vars{"tickets_database": "", "audit_dir": ""})
 	if err == nil {
 		_, err = parser.Parse(nil)
 	}
@@ -91,9 +97,10 @@ func (t *target) close() error {
 
 // storage is where the databases of one kind are.
 type storage struct {
-	bareURL    string
-	ticketsURL string
-	remove     func() error
+	bareURL     string
+	ticketsURL  string
+	unsealedURL string
+	remove      func() error
 }
 
 // newStorage makes an empty database for each service: rows of the bare one would be violations in the other, since nobody
@@ -105,16 +112,17 @@ func newStorage(ctx context.Context, kind database.Kind, slowCommit bool) (*stor
 			return nil, err
 		}
 		return &storage{
-			bareURL:    "sqlite:" + filepath.Join(dir, "bare.db"),
-			ticketsURL: "sqlite:" + filepath.Join(dir, "tickets.db"),
-			remove:     func() error { return os.RemoveAll(dir) },
+			bareURL:     "sqlite:" + filepath.Join(dir, "bare.db"),
+			ticketsURL:  "sqlite:" + filepath.Join(dir, "tickets.db"),
+			unsealedURL: "sqlite:" + filepath.Join(dir, "unsealed.db"),
+			remove:      func() error { return os.RemoveAll(dir) },
 		}, nil
 	}
 	postgres, err := pgserver.Start(ctx, pgserver.Options{Durable: true})
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range []string{"bare", "tickets"} {
+	for _, name := range []string{"bare", "tickets", "unsealed"} {
 		if err := postgres.CreateDatabase(ctx, name, ""); err != nil {
 			return nil, errors.Join(err, postgres.Stop())
 		}
@@ -127,5 +135,5 @@ func newStorage(ctx context.Context, kind database.Kind, slowCommit bool) (*stor
 		settings.Set("commit_siblings", "0")
 	}
 	with := func(name string) string { return postgres.URL(name) + "&" + settings.Encode() }
-	return &storage{bareURL: with("bare"), ticketsURL: with("tickets"), remove: postgres.Stop}, nil
+	return &storage{bareURL: with("bare"), ticketsURL: with("tickets"), unsealedURL: with("unsealed"), remove: postgres.Stop}, nil
 }

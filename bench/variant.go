@@ -10,8 +10,9 @@ import (
 
 // variant is one kind of request.
 type variant struct {
-	name string
-	bare bool // asked of the bare service, not of the tickets service
+	name     string
+	bare     bool // asked of the bare service, not of the tickets service
+	unsealed bool // asked of a tickets service that seals nothing
 
 	// prepare makes what the caller's requests will meet, outside the measured time. Nil: nothing.
 	prepare func(c *caller) error
@@ -28,12 +29,18 @@ type variant struct {
 	sameBody bool
 }
 
+// targets are the services that requests are for.
+type targets struct{ bare, tickets, unsealed *target }
+
 // target is the one that the variant's requests are for.
-func (v variant) target(bare, tickets *target) *target {
-	if v.bare {
-		return bare
+func (v variant) target(of targets) *target {
+	switch {
+	case v.bare:
+		return of.bare
+	case v.unsealed:
+		return of.unsealed
 	}
-	return tickets
+	return of.tickets
 }
 
 // tally counts rows.
@@ -62,8 +69,13 @@ var variants = []variant{
 		status: 201, outcome: "", leaves: tally{Tickets: 1},
 	},
 	{
-		// A new key each time: the claim, the ticket, the answer and two events.
+		// A new key each time: the claim, the ticket, the answer and two events, which are sealed beside it.
 		name: "create", request: newTicket,
+		status: 201, outcome: "executed", leaves: aCreation,
+	},
+	{
+		// The same at a service that leaves sealing to another.
+		name: "unsealed", unsealed: true, request: newTicket,
 		status: 201, outcome: "executed", leaves: aCreation,
 	},
 	{

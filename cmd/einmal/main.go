@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,8 +27,10 @@ type roles struct {
 	Payments    paymentsCmd    `cmd:"" help:"The payments service."`
 	Deployments deploymentsCmd `cmd:"" help:"The deployments service."`
 	Simulator   simulatorCmd   `cmd:"" help:"The outside world that can be told to fail: a ticket desk, a payment provider and a cluster, with a ledger of their real effects."`
+	Agent       agentCmd       `cmd:"" help:"A client that cannot forget: do steps, each once, with a journal."`
 	Scenarios   scenariosCmd   `cmd:"" help:"Run the failure scenarios against real processes and say which held."`
 	Fsck        fsckCmd        `cmd:"" help:"Check what must always be true of a service's database; exit 1 if something is not."`
+	Audit       auditCmd       `cmd:"" help:"The log of what happened: verify it, export it, verify a receipt, keys."`
 	Migrate     migrateCmd     `cmd:"" help:"Bring a service's database to the newest version of its schema."`
 	Policy      policyCmd      `cmd:"" help:"Print the idempotency policy: what may be repeated, and what then happens."`
 	Healthcheck healthcheckCmd `cmd:"" hidden:"" help:"Exit 0 if the service on EINMAL_LISTEN is ready: the health check of an image without a shell."`
@@ -42,9 +45,21 @@ func main() {
 	os.Exit(start(os.Args[1:], os.Environ(), os.Stdout, os.Stderr))
 }
 
+// exit is how a role ends that has statuses of its own.
+type exit struct {
+	status int
+	err    error // nil: it has said everything
+}
+
+func (e exit) Error() string { return fmt.Sprintf("exit status %d: %v", e.status, e.err) }
+
 // start is main with its surroundings as parameters. It returns the exit status: 0, 1 when the role failed, 2 when the
-// command line or a setting is wrong. What went wrong is one line on stderr.
+// command line or a setting is wrong; the agent has its own (agentCmd). What went wrong is one line on stderr.
 func start(args, environ []string, stdout, stderr io.Writer) int {
+	wrong := 2
+	if len(args) > 0 && args[0] == "agent" {
+		wrong = usageStatus
+	}
 	slog.SetDefault(slog.New(slog.NewJSONHandler(stderr, nil)))
 	// A second signal kills: whoever sends it has waited long enough for the first.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
@@ -58,7 +73,7 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 			"Settings are environment variables, listed with their defaults by einmal ROLE --help."),
 		kong.Vars{
 			"version": version(), "tickets_database": embedded(tickets.Name), "payments_database": embedded(payments.Name),
-			"deployments_database": embedded(deployments.Name),
+			"deployments_database": embedded(deployments.Name), "audit_dir": auditDir,
 		},
 		kong.ValueFormatter(help),
 		kong.Writers(stdout, stderr),
@@ -71,7 +86,7 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 	}
 	if err := checkSettings(parser.Model, environ); err != nil {
 		fmt.Fprintf(stderr, "einmal: %v\n", err)
-		return 2
+		return wrong
 	}
 	role, err := parser.Parse(args)
 	if left {
@@ -79,11 +94,18 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "einmal: %v; see einmal --help\n", err)
-		return 2
+		return wrong
 	}
-	if err := role.Run(); err != nil {
+	status, err := 1, role.Run()
+	if left := (exit{}); errors.As(err, &left) {
+		status, err = left.status, left.err
+		if err == nil {
+			return status
+		}
+	}
+	if err != nil {
 		fmt.Fprintf(stderr, "einmal %s: %s\n", role.Command(), strings.Join(strings.Fields(err.Error()), " ")) // drivers break lines
-		return 1
+		return status
 	}
 	return 0
 }

@@ -23,6 +23,7 @@ func embedded(service string) string { return "sqlite:./data/einmal_" + service 
 
 type migrateCmd struct {
 	storage
+	Grant string `placeholder:"ROLE" help:"On PostgreSQL, let the role do what the service does and no more: it can't change or remove what has happened. The service then connects as that role, with EINMAL_MIGRATE=false."`
 }
 
 func (m *migrateCmd) Run(ctx context.Context, streams streams) error {
@@ -40,5 +41,12 @@ func (m *migrateCmd) Run(ctx context.Context, streams streams) error {
 		return err
 	}
 	fmt.Fprintf(streams.out, "%s: %d migrations were pending, none is now\n", m.Service, pending)
+	if m.Grant == "" {
+		return nil
+	}
+	if err := migrations.Grant(ctx, db, m.Grant); err != nil {
+		return err
+	}
+	fmt.Fprintf(streams.out, "%s: %s may do what the service does, and cannot change what has happened\n", m.Service, m.Grant)
 	return nil
 }

@@ -31,7 +31,7 @@ type runCmd struct {
 
 	RolloutTime time.Duration `env:"EINMAL_ROLLOUT_TIME" default:"300ms" help:"How long a rollout at the simulated cluster takes."`
 
-	tickets.Config `set:"tickets_database="`
+	tickets.Config `set:"tickets_database=" set:"audit_dir="`
 	payments.Provider
 	deployments.Cluster
 }
@@ -43,6 +43,7 @@ func (r *runCmd) Help() string {
 }
 
 func (r *runCmd) Run(ctx context.Context, streams streams) error {
+	r.AuditDir = cmp.Or(r.AuditDir, filepath.Join(r.Data, "audit"))
 	if r.ProviderURL != "" {
 		return r.serve(ctx, streams, func() {})
 	}
@@ -167,7 +168,7 @@ func (r *runCmd) ticketsConfig() (tickets.Config, error) {
 // paymentsConfig is what the settings say to payments, too.
 func (r *runCmd) paymentsConfig() (payments.Config, error) {
 	config := payments.Config{
-		Config: r.Config.Config, Settings: r.Settings, Provider: r.Provider, Migrate: r.Migrate,
+		Config: r.Config.Config, Settings: r.Settings, Sealing: r.Sealing, Provider: r.Provider, Migrate: r.Migrate,
 		ProviderURL: r.ProviderURL, ProviderToken: r.ProviderToken, ProviderReadToken: r.ProviderReadToken, Namespace: r.Namespace,
 		ProviderTimeout: r.ProviderTimeout, EffectLease: r.EffectLease, ReconcileEvery: r.ReconcileEvery, KeyWindow: r.KeyWindow,
 	}
@@ -180,7 +181,7 @@ func (r *runCmd) paymentsConfig() (payments.Config, error) {
 // deploymentsConfig is what they say to deployments.
 func (r *runCmd) deploymentsConfig() (deployments.Config, error) {
 	config := deployments.Config{
-		Config: r.Config.Config, Settings: r.Settings, Cluster: r.Cluster, Migrate: r.Migrate,
+		Config: r.Config.Config, Settings: r.Settings, Sealing: r.Sealing, Cluster: r.Cluster, Migrate: r.Migrate,
 		ProviderURL: r.ProviderURL, ProviderToken: r.ProviderToken, ProviderReadToken: r.ProviderReadToken, Namespace: r.Namespace,
 		ProviderTimeout: r.ProviderTimeout, EffectLease: r.EffectLease, ReconcileEvery: r.ReconcileEvery, KeyWindow: r.KeyWindow,
 	}

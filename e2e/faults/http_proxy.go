@@ -19,6 +19,8 @@ const (
 	LoseRequest HTTPFault = iota + 1 // the connection is cut before the request is passed on
 	LoseAnswer                       // the service answers; the connection is cut before the answer is passed on
 	Resend                           // the same bytes go to every target at once, as from an impatient gateway; the first target's answer is passed on
+	BareAnswer                       // status and headers are passed on, the body is not
+	HalfAnswer                       // the connection is cut in the middle of the body
 	HoldRequest                      // the request has left its caller and stands here until Deliver or Drop, whether or not the caller still waits
 )
 
@@ -38,6 +40,9 @@ type HTTPProxy struct {
 
 	mu     sync.Mutex
 	next   []HTTPFault
+	every  HTTPFault // what every second request meets, beginning with the coming one; 0: nothing
+	second bool      // the coming request is one of the others
+	keys   map[string]int
 	held   []*heldRequest
 	lost   []Answer
 	fired  int
@@ -53,6 +58,7 @@ func NewHTTPProxy(targets ...string) (*HTTPProxy, error) {
 	p := &HTTPProxy{
 		url:     "http://" + listener.Addr().String(),
 		targets: targets,
+		keys:    map[string]int{},
 		// net/http sends a POST with an Idempotency-Key again when a kept connection turns out dead. The only copies here are those we mean.
 		client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}},
 	}
@@ -69,6 +75,20 @@ func (p *HTTPProxy) Next(faults ...HTTPFault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.next = append(p.next, faults...)
+}
+
+// EverySecond makes every second of the coming requests meet a fault, beginning with the next one, besides those that Next has named. 0 ends that.
+func (p *HTTPProxy) EverySecond(fault HTTPFault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.every, p.second = fault, false
+}
+
+// Writes is how many requests have come that carry this Idempotency-Key and may change something, those that were lost here included.
+func (p *HTTPProxy) Writes(key string) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.keys[key]
 }
 
 // Lost are the answers that services gave and no caller received, or one that has long given up.
@@ -98,7 +118,7 @@ func (p *HTTPProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		cut(w)
 		return
 	}
-	fault := p.take()
+	fault := p.take(r)
 	done := p.recorded(r, body, fault)
 	switch fault {
 	case LoseRequest:
@@ -113,6 +133,21 @@ func (p *HTTPProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		done(Answer{}, errLost)
 		cut(w)
+	case BareAnswer, HalfAnswer:
+		answer, err := p.forward(context.WithoutCancel(r.Context()), p.targets[0], r, body)
+		if err == nil {
+			p.count(answer)
+		}
+		done(answer, err)
+		answer.Body = answer.Body[:len(answer.Body)/2]
+		if fault == HalfAnswer {
+			pass(w, answer, err) // Content-Length says that there is more
+			cut(w)
+			return
+		}
+		answer.Body = nil
+		answer.Header.Del("Content-Length")
+		pass(w, answer, err)
 	case Resend:
 		answer, err := p.resend(r, body)
 		done(answer, err)
@@ -140,9 +175,17 @@ func (p *HTTPProxy) resend(r *http.Request, body []byte) (Answer, error) {
 }
 
 // take removes the fault that waits for this request, 0 if none does.
-func (p *HTTPProxy) take() HTTPFault {
+func (p *HTTPProxy) take(r *http.Request) HTTPFault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if key := r.Header.Get("Idempotency-Key"); key != "" && r.Method != http.MethodGet {
+		p.keys[key]++
+	}
+	if len(p.next) == 0 && p.every != 0 {
+		if p.second = !p.second; p.second {
+			return p.every
+		}
+	}
 	if len(p.next) == 0 {
 		return 0
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
@@ -107,11 +108,7 @@ func (d *Database) Columns(ctx context.Context, table string) ([]string, error) 
 
 // Change runs statements in one transaction, behind the services' backs.
 func (d *Database) Change(ctx context.Context, statements ...string) error {
-	driver, url := "pgx", d.URL
-	if d.Path != "" {
-		driver, url = "sqlite", d.writable(5000)
-	}
-	pool, err := sql.Open(driver, url)
+	pool, err := d.open()
 	if err != nil {
 		return fmt.Errorf("change rows: %w", err)
 	}
@@ -129,14 +126,54 @@ func (d *Database) Change(ctx context.Context, statements ...string) error {
 	return tx.Commit()
 }
 
-// Fsck runs `einmal fsck` on the database. What it found is in the error.
-func (d *Database) Fsck(ctx context.Context) error {
-	cmd := exec.CommandContext(ctx, d.lab.binary, "fsck", "--service", cmp.Or(d.Service, "tickets"))
-	cmd.Env = environment("EINMAL_DATABASE_URL=" + d.URL)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("einmal fsck: %w: %s", err, strings.TrimSpace(string(out)))
+// open opens a connection that may write.
+func (d *Database) open() (*sql.DB, error) {
+	if d.Path != "" {
+		return sql.Open("sqlite", d.writable(5000))
 	}
-	return nil
+	return sql.Open("pgx", d.URL)
+}
+
+// Fsck runs `einmal fsck` on the database, against a ledger if there is one. What it found is in the error.
+func (d *Database) Fsck(ctx context.Context, ledger string) error {
+	cmd := exec.CommandContext(ctx, d.lab.binary, "fsck", "--service", cmp.Or(d.Service, "tickets"), "--ledger", ledger)
+	cmd.Env = environment("EINMAL_DATABASE_URL=" + d.URL)
+	out, err := cmd.CombinedOutput()
+	if err == nil {
+		return nil
+	}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(string(out)), "\n"), func(line string) bool { return strings.HasPrefix(line, "   holds: ") })
+	return fmt.Errorf("einmal fsck: %w: %s", err, strings.Join(lines, "\n"))
+}
+
+// AuditVerify runs `einmal audit verify` on the database and what its services have kept outside. What it found is in the error.
+func (d *Database) AuditVerify(ctx context.Context) error {
+	_, err := d.Audit(ctx, "verify")
+	return err
+}
+
+// Audit runs a command of `einmal audit` on the database, and returns what it printed.
+func (d *Database) Audit(ctx context.Context, command string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, d.lab.binary, append([]string{"audit", command, "--service", cmp.Or(d.Service, "tickets")}, args...)...)
+	cmd.Env = environment("EINMAL_DATABASE_URL="+d.URL, "EINMAL_AUDIT_DIR="+d.AuditDir())
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("einmal audit %s: %w: %s", command, err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
+// AuditDir is where the services of the database keep what must not be in it.
+func (d *Database) AuditDir() string { return d.lab.auditDir(d.URL) }
+
+// auditDir is one for each database, whatever stands between it and a service.
+func (l *Lab) auditDir(databaseURL string) string {
+	u, err := url.Parse(databaseURL)
+	if err != nil {
+		return filepath.Join(l.dir, "audit") // the service will say what is wrong with its URL
+	}
+	path := cmp.Or(u.Path, u.Opaque)
+	return filepath.Join(l.dir, "audit", filepath.Base(filepath.Dir(path))+"-"+filepath.Base(path))
 }
 
 // WriteLocked tells whether somebody holds SQLite's write lock at this moment.

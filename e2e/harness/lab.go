@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -35,6 +36,7 @@ type Lab struct {
 	mu            sync.Mutex
 	databases     []*Database
 	services      []*Service
+	agents        []*Agent
 	alertmanagers []*Alertmanager
 	servers       []*pgserver.Server // beside the first
 	serial        int
@@ -74,6 +76,17 @@ func (l *Lab) Room() (*Lab, error) {
 	return &Lab{Kind: l.Kind, Server: l.Server, binary: l.binary, dir: dir, inside: true}, nil
 }
 
+// Run runs a command of the binary that ends by itself, and returns what it printed.
+func (l *Lab) Run(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, l.binary, args...)
+	cmd.Dir, cmd.Env = l.dir, environment()
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("einmal %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), nil
+}
+
 // StartServer starts another PostgreSQL server, which lasts until the laboratory is closed.
 func (l *Lab) StartServer(ctx context.Context, opts pgserver.Options) (*pgserver.Server, error) {
 	server, err := pgserver.Start(ctx, opts)
@@ -101,12 +114,15 @@ func (l *Lab) Close() error {
 // clear ends every process and removes every database.
 func (l *Lab) clear() error {
 	l.mu.Lock()
-	services, alertmanagers, databases, servers := l.services, l.alertmanagers, l.databases, l.servers
-	l.services, l.alertmanagers, l.databases, l.servers = nil, nil, nil, nil
+	services, agents, alertmanagers, databases, servers := l.services, l.agents, l.alertmanagers, l.databases, l.servers
+	l.services, l.agents, l.alertmanagers, l.databases, l.servers = nil, nil, nil, nil, nil
 	l.mu.Unlock()
 
 	var errs []error
 	for _, a := range alertmanagers {
+		errs = append(errs, a.Kill())
+	}
+	for _, a := range agents {
 		errs = append(errs, a.Kill())
 	}
 	for _, s := range services {

@@ -79,7 +79,10 @@ func (s *Service) Start(ctx context.Context) error {
 	argv := append(append([]string{}, s.settings.Under...), s.lab.binary, s.settings.Role)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = s.lab.dir
-	cmd.Env = environment(append([]string{"EINMAL_LISTEN=" + s.address, "EINMAL_DATABASE_URL=" + s.settings.DatabaseURL}, s.settings.Env...)...)
+	cmd.Env = environment(append([]string{
+		"EINMAL_LISTEN=" + s.address, "EINMAL_DATABASE_URL=" + s.settings.DatabaseURL,
+		"EINMAL_AUDIT_DIR=" + s.lab.auditDir(s.settings.DatabaseURL),
+	}, s.settings.Env...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	if s.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 		return err
@@ -141,6 +144,24 @@ func (s *Service) Frozen() bool {
 		state = string(out)
 	}
 	return strings.HasPrefix(strings.ToUpper(state), "T") // t: stopped while traced
+}
+
+// Ended tells whether the process has ended, by whatever.
+func (s *Service) Ended() bool {
+	select {
+	case <-s.process.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// AwaitEnd waits for the process to end, but no longer than that.
+func (s *Service) AwaitEnd(most time.Duration) {
+	select {
+	case <-s.process.Done():
+	case <-time.After(most):
+	}
 }
 
 // Killed waits for the process to end and reports whether a kill ended it.

@@ -103,10 +103,28 @@ func (t *Till) AwaitState(replica *harness.Service, a *Act, state string) {
 	t.Await(a.Path+" is "+state, func() bool { return t.State(replica, a).Text("state") == state })
 }
 
-// Done begins the act and waits until it has succeeded.
+// AskAs sends the act once as somebody else than the agent.
+func (t *Till) AskAs(token string, replica *harness.Service, a *Act) harness.Answer {
+	return t.Do(harness.Call{Base: replica.URL(), Method: http.MethodPost, Path: a.Path, Token: token, Key: a.Key, Body: a.Body})
+}
+
+// Done begins the act, lets a person say yes if they are asked, and waits until it has succeeded.
 func (t *Till) Done(replica *harness.Service, a *Act) *Act {
-	t.Succeeds(replica, t.Begin(replica, a))
+	if t.Begin(replica, a); t.State(replica, a).Text("state") == "awaiting_approval" {
+		t.Approve(replica, a.Operation)
+	}
+	t.Succeeds(replica, a)
 	return a
+}
+
+// Withdrawn waits until the act has ended, and ends the scenario unless it is canceled with this problem, and the provider has done nothing.
+func (t *Till) Withdrawn(replica *harness.Service, a *Act, code string) {
+	op := t.ended(replica, a)
+	t.Check(op.Text("state") == "canceled" && op.Text("effect") == "none", "%s has become %v, want it canceled", a.Path, op)
+	found := t.psp.Effect(a.Kind, a.EffectKey)
+	t.Check(len(found) == 0, "%s is canceled, and the provider has %s", a.Path, summary(found))
+	answer := t.Ask(replica, a)
+	t.Check(answer.Outcome() == "replayed" && answer.Text("code") == code, "%s sent again: got %v, want the replay of %s", a.Path, answer, code)
 }
 
 // Succeeds waits until the act has ended, and ends the scenario unless it has succeeded, and the provider has done it once.

@@ -41,8 +41,8 @@ func (c *Cluster) AwaitRollout(effectKey string) {
 	c.stage.Await("the cluster has begun the rollout", func() bool { return len(c.Effects(effectKey)) > 0 })
 }
 
-// checkCluster ends the scenario unless every operation is final or with a person, nothing happened twice under one key, no two rollouts
-// overlapped in an environment, no token went back, and what our rows call live is what was rolled out.
+// checkCluster ends the scenario unless every operation is final or with a person, no two rollouts overlapped in an environment, no token went
+// back, and what our rows call live is what was rolled out. What fsck finds by the ledger is not looked for again.
 func (s *Stage) checkCluster() {
 	if s.cluster == nil {
 		return
@@ -50,7 +50,6 @@ func (s *Stage) checkCluster() {
 	open := s.openEffects()
 	s.Check(open == 0, "%d operations are neither final nor with a person", open)
 	ledger := s.cluster.Ledger()
-	s.checkOnce(ledger)
 	last := map[string]simulator.Effect{}
 	for _, e := range ledger {
 		place := e.Account + "/" + e.Environment
@@ -72,21 +71,15 @@ func (s *Stage) checkCluster() {
 	s.noteLedger(ledger)
 }
 
-// checkRolledOut ends the scenario unless what our rows call live, and every deployment that has succeeded by them, was rolled out by the cluster.
+// checkRolledOut ends the scenario unless what our rows call live was rolled out by the cluster.
 func (s *Stage) checkRolledOut(ledger []simulator.Effect) {
-	const done = "SELECT count(*) FROM effects e JOIN deployments d ON d.account_id = e.account_id AND d.operation_id = e.operation_id WHERE e.state = 'succeeded'"
-	there, live, seen := 0, 0, map[string]bool{}
+	live, seen := 0, map[string]bool{}
 	for _, e := range ledger {
-		if e.Kind != rollout {
-			continue
-		}
-		there += s.Count(done+" AND e.effect_key = $1", e.EffectKey)
-		if of := e.Account + "/" + e.Environment + "/" + e.Digest; !seen[of] {
+		if of := e.Account + "/" + e.Environment + "/" + e.Digest; e.Kind == rollout && !seen[of] {
 			seen[of] = true
 			live += s.Count("SELECT count(*) FROM releases WHERE account_id = $1 AND environment = $2 AND artifact LIKE '%@' || $3", e.Account, e.Environment, e.Digest)
 		}
 	}
-	s.Check(there == s.Count(done), "%d deployments have succeeded, %d of them are in the cluster's ledger", s.Count(done), there)
 	s.Check(live == s.Count("SELECT count(*) FROM releases"), "%d releases are live, %d of them were rolled out by the cluster", s.Count("SELECT count(*) FROM releases"), live)
 }
 

@@ -99,16 +99,16 @@ func TestPlayFindsWhatIsWrong(t *testing.T) {
 		{"an order that is charged twice", func(psp *scenarios.PSP, order, _ string) {
 			psp.Itself("/payment_intents", "amount=10000&currency=eur&capture_method=manual&payment_method=pm_card_visa&confirm=true"+
 				"&metadata[account_id]=acme&metadata[order_id]="+order)
-		}, "has two live charges"},
+		}, "violated: every entry of the ledger has its effect here"},
 		{"books that do not say what was captured", func(psp *scenarios.PSP, _, reference string) {
 			psp.Itself("/payment_intents/"+reference+"/capture", "")
-		}, "our books do not say so"},
+		}, "violated: every entry of the ledger has its effect here"},
 		{"a refund that happened twice", func(psp *scenarios.PSP, _, reference string) {
 			psp.Itself("/payment_intents/"+reference+"/capture", "")
 			for range 2 {
 				psp.Itself("/refunds", "amount=1&metadata[einmal_effect_key]=k&payment_intent="+reference)
 			}
-		}, "2 effects of kind refund under the key k"},
+		}, "violated: nothing is in the ledger twice"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			outcome := scenarios.New(false, func(s *scenarios.Stage) int {
@@ -126,7 +126,7 @@ func TestPlayFindsWhatIsWrong(t *testing.T) {
 	}
 	t.Run("two effects under one key", func(t *testing.T) {
 		outcome := scenarios.KeysIgnored().Play(t.Context(), lab, 1)
-		if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "the desk has 2 effects under the key") {
+		if outcome.Err == nil || !strings.Contains(outcome.Err.Error(), "violated: nothing is in the ledger twice") {
 			t.Fatalf("got %v, want an error about two effects", outcome.Err)
 		}
 	})

@@ -49,6 +49,9 @@ func (y *Yard) hex(n int) string {
 // queued lets a plan wait for its environment.
 func queued(p *plan) { p.WhenLocked = "queue" }
 
+// protected brings a plan to an environment for which a person has to say yes.
+func protected(p *plan) { p.Environment = "production" }
+
 // expecting lets a plan hold only for a version of its environment.
 func expecting(version int) func(*plan) { return func(p *plan) { p.ExpectedVersion = version } }
 
@@ -114,9 +117,12 @@ func (y *Yard) Succeeds(replica *harness.Service, r *Release) {
 	y.Check(again.Status == http.StatusCreated && again.Outcome() == "replayed" && again.Text("id") == r.ID, "sent again: got %v, want the replay of 201", again)
 }
 
-// Done begins the release and waits until it is live.
+// Done begins the release, lets a person say yes if they are asked, and waits until it is live.
 func (y *Yard) Done(replica *harness.Service, r *Release) *Release {
-	y.Succeeds(replica, y.Begin(replica, r))
+	if y.Begin(replica, r); y.Status(replica, r).Text("state") == "awaiting_approval" {
+		y.Approve(replica, r.Operation)
+	}
+	y.Succeeds(replica, r)
 	return r
 }
 
@@ -174,9 +180,12 @@ func (y *Yard) Locked(replica *harness.Service, r, holder *Release) {
 		"another release: got %v, want to be told that %s holds the environment", answer, holder.ID)
 }
 
-// Prod reads the environment.
-func (y *Yard) Prod(replica *harness.Service) (env environment) {
-	answer := y.Do(harness.Call{Base: replica.URL(), Method: http.MethodGet, Path: "/v1/environments/prod"})
+// Prod reads the environment that releases go to unless they say otherwise.
+func (y *Yard) Prod(replica *harness.Service) environment { return y.Environment(replica, "prod") }
+
+// Environment reads one.
+func (y *Yard) Environment(replica *harness.Service, name string) (env environment) {
+	answer := y.Do(harness.Call{Base: replica.URL(), Method: http.MethodGet, Path: "/v1/environments/" + name})
 	y.must(json.Unmarshal(answer.Body, &env))
 	return env
 }

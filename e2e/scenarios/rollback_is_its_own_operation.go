@@ -18,6 +18,7 @@ var rollbackIsItsOwnOperation = Scenario{
 
 			y.cluster.Next(send, simulator.After, simulator.Reset)
 			back := y.Begin(replica, y.RollsBack(second, ""))
+			y.Approve(replica, back.Operation)
 			y.Check(back.Operation != second.Operation && back.ID != second.ID, "the rollback is the operation that it takes back")
 			y.Succeeds(replica, back)
 			status := y.Status(replica, back)

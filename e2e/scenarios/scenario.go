@@ -69,6 +69,8 @@ func All() []Scenario {
 		closedStaysClosed,
 		sameEventTwoProjects,
 		uniquenessOutlivesTheKey,
+		expiredKeyNeverReruns,
+		expiryRacesARetry,
 		alertmanagerRepeats,
 		alertmanagerPair,
 		alertResolvesAndReturns,
@@ -87,6 +89,7 @@ func All() []Scenario {
 		lookupLags,
 		deskWithoutKeysGoesToReview,
 		keyWindowOver,
+		unknownNeverExpires,
 		sendStormDoesNotStarveReconcile,
 		replicaFiveMinutesAhead,
 		twoReplicasDrainOneQueue,
@@ -131,12 +134,45 @@ func All() []Scenario {
 		reportedDigestDiffers,
 		twoReplicasOneLock,
 		tokenAfterRestore,
+
+		approvalBindsThePayload,
+		approvalExpires,
+		approvalExpiresBeforeResend,
+		approvalGoesStaleWithTheEnvironment,
+		requesterCannotApprove,
+		twoApproversDecideAtOnce,
+		retryReusesTheApproval,
+		secondRefundAsks,
+		twoFirstRefunds,
+		approvalHoldsNoLock,
+
+		auditTamperingIsFound,
+		sealerKilledMidBatch,
+		deniedAttemptsAreLogged,
+		dispute,
+		claimForgotten,
+
+		agentRestartedBetweenAttempts,
+		agentKilledBeforeSync,
+		agentKilledAfterSync,
+		twoAgentsOneJournal,
+		journalTorn,
+		journalNulTail,
+		budgetExhaustedHandsOver,
+		retryAfterBeyondDeadline,
+		conflictStopsTheAgent,
+		businessFailureIsNotRetried,
+		businessRetryNamesItsPredecessor,
+		stepReusedWithOtherCommand,
+		transportResendsSilently,
+		answerWithoutBody,
+		unknownIsPolledThenHandedOver,
 	}
 }
 
 // Play runs the scenario on an empty database of its own and then checks what must hold after every scenario: as many effects as it
-// says and never two under one key, nothing that is neither final nor with a person, a database in which fsck finds nothing, services that leave
-// cleanly when asked to, and faults that really happened.
+// says and never two under one key, nothing that is neither final nor with a person, a database in which fsck finds nothing, nor against the ledger of what is outside, a log that is as it was
+// signed, services that leave cleanly when asked to, and faults that really happened.
 func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (outcome Outcome) {
 	start := time.Now()
 	if sc.Only != "" && sc.Only != lab.Kind {
@@ -157,10 +193,12 @@ func (sc Scenario) Play(ctx context.Context, lab *harness.Lab, seed uint64) (out
 	err = s.perform(func() {
 		wanted = sc.run(s)
 		s.must(s.terminateServices())
-		s.must(s.db.Fsck(ctx))
+		s.must(s.db.Fsck(ctx, s.ledger()))
+		s.must(s.db.AuditVerify(ctx))
 		s.checkMirrors()
 		s.checkBooks()
 		s.checkCluster()
+		s.checkApprovals()
 	})
 	var kind string
 	outcome.Skipped = s.skipped

@@ -210,6 +210,14 @@ func (s *Stage) terminateServices() error {
 	return errors.Join(errs...)
 }
 
+// ledger is where fsck finds the ledger of what is outside; empty: nothing is, or it tells of two effects where no protocol prevents them.
+func (s *Stage) ledger() string {
+	if s.world == nil || s.impossible {
+		return ""
+	}
+	return s.world.URL()
+}
+
 func (s *Stage) logs() string {
 	var all strings.Builder
 	if s.world != nil {

@@ -107,7 +107,7 @@ func (s *soak) judge(ctx context.Context, agents *agents, flapping *flapping) er
 		}
 	}
 	check(c.operations == len(told)+resolved, "%d operations of alerts, want %d", c.operations, len(told)+resolved)
-	if err := s.db.Fsck(ctx); err != nil {
+	if err := s.db.Fsck(ctx, ""); err != nil {
 		wrong = append(wrong, err)
 	} else {
 		fmt.Println("fsck found nothing")

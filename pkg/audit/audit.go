@@ -1,15 +1,28 @@
-// Package audit appends what happened to operations to the table events.
+// Package audit appends what happened to operations to the table events, and proves that nothing was done to it afterwards.
 //
 // An event is written in the transaction of what it tells ([Log.Record]). Events of attempts that committed nothing are written
 // afterwards ([Log.Note]): those that tell of a no, or of a not yet, before the caller hears it, unless the database is busy;
 // those of replays, which change nothing and may be many, soon after, and a crash may lose the last of them (docs/protocol.md rule 13).
 // There are no bodies and no secrets in events, and keys are hashed.
+//
+// Committed events become leaves of a Merkle tree (RFC 6962, as golang.org/x/mod/sumdb/tlog has it), and each batch of them ends in a signed
+// checkpoint, which is in the database and in a file outside it. docs/audit.md says what that proves and what it does not. In the order of an event's life:
+//
+//	audit.go note.go   events are appended, each with a marker that it is not sealed
+//	event.go           how an event is spelled when it is hashed
+//	seal.go tree.go    the sealer takes what is marked and appends it to the tree
+//	checkpoint.go      what is signed
+//	key.go files.go    what is outside the database: the key, whose checkpoints are believed, the last checkpoint
+//	guard.go           a database that is older than that checkpoint takes no writes
+//	export.go          the log as lines, read from the database or a file
+//	verify.go          what is wrong with it
+//	receipt.go         the proof of one operation
 package audit
 
 import (
 	"fmt"
+	"slices"
 	"sync"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -20,7 +33,7 @@ import (
 // Log appends events. Its Record and Note are the hooks of idempotency.Options.
 type Log struct {
 	db    *database.DB
-	notes chan note
+	notes chan noted
 	done  sync.WaitGroup
 
 	mu     sync.RWMutex // read-locked by whoever sends a note, so that notes is closed when nobody does
@@ -29,7 +42,7 @@ type Log struct {
 
 // Open starts the writer of notes. Close it before the database.
 func Open(db *database.DB) *Log {
-	l := &Log{db: db, notes: make(chan note, backlog)}
+	l := &Log{db: db, notes: make(chan noted, backlog)}
 	l.done.Go(l.writeNotes)
 	return l
 }
@@ -51,38 +64,33 @@ func (l *Log) Close() {
 	l.done.Wait()
 }
 
-// row is one row of events. The state columns have names of their own because "from" and "to" are words of SQL.
-type row struct {
-	AccountID, ID, Type                                    string
-	At                                                     time.Time
-	Principal, AgentRun, RequestID, OperationID, AttemptID string
-	KeyHash, Fingerprint, Route, EffectKey, Reference      string
-	FromState, ToState                                     string
-}
-
-// insert writes a number of events as a few statements of 1, 2, 4 … rows, so that there are few texts of them: every connection
-// to PostgreSQL keeps each text that it has prepared, and one for each number of events came to hundreds of megabytes.
+// insert writes events, and for each a marker that it is in no leaf yet.
 func insert(db *gorm.DB, events []idempotency.Event) error {
-	rows := make([]row, len(events))
-	for i, e := range events {
-		rows[i] = row{
-			AccountID: e.Account, ID: idempotency.NewID("evt", e.At), Type: string(e.Type), At: e.At,
-			Principal: e.Principal, AgentRun: e.AgentRun, RequestID: e.RequestID, OperationID: e.OperationID, AttemptID: e.AttemptID,
-			KeyHash: e.KeyHash, Fingerprint: string(e.Fingerprint), Route: e.Route,
-			EffectKey: e.EffectKey, Reference: e.Reference,
-			FromState: string(e.From), ToState: string(e.To),
-		}
+	rows, markers := make([]any, 0, len(events)*eventsTable.columns), make([]any, 0, len(events)*markersTable.columns)
+	for i, id := range newIDs(events) {
+		e := events[i]
+		rows = append(rows, e.Account, id, e.Type, e.At, e.Principal, e.AgentRun, e.RequestID, e.OperationID, e.AttemptID,
+			e.KeyHash, e.Fingerprint, e.Route, e.EffectKey, e.Reference, e.From, e.To)
+		markers = append(markers, e.Account, id)
 	}
-	for size := largestStatement; size > 0; size /= 2 {
-		for ; len(rows) >= size; rows = rows[size:] {
-			if err := db.Table("events").Create(rows[:size]).Error; err != nil {
-				return fmt.Errorf("append events: %w", err)
-			}
-		}
+	if err := eventsTable.insert(db, rows); err != nil {
+		return fmt.Errorf("append events: %w", err)
+	}
+	if err := markersTable.insert(db, markers); err != nil {
+		return fmt.Errorf("mark events as not sealed: %w", err)
 	}
 	return nil
 }
 
-// largestStatement is a power of two. With 16 columns it stays far below the databases' limits on parameters, and half as
-// many rows in one statement are not measurably slower.
-const largestStatement = 256
+// newIDs makes an id for each event. Of one time, those that are told together keep their order.
+func newIDs(events []idempotency.Event) []string {
+	ids, run := make([]string, len(events)), 0
+	for i, e := range events {
+		ids[i] = idempotency.NewID("evt", e.At)
+		if i+1 == len(events) || !events[i+1].At.Equal(e.At) {
+			slices.Sort(ids[run : i+1])
+			run = i + 1
+		}
+	}
+	return ids
+}

@@ -30,8 +30,8 @@ const (
 	writeTimeout = 30 * time.Second
 )
 
-// note is an event on its way to the writer.
-type note struct {
+// noted is an event on its way to the writer.
+type noted struct {
 	event   idempotency.Event
 	written chan struct{} // closed when it is; nil if nobody waits for it
 }
@@ -39,7 +39,10 @@ type note struct {
 // Note appends the event of an attempt that committed nothing. One writer writes all that is there in one transaction, so that
 // any number of duplicates being told to wait costs one connection. A failure is logged, since the attempt has its answer anyway.
 func (l *Log) Note(ctx context.Context, event idempotency.Event) {
-	n := note{event: event}
+	if event.At.IsZero() { // whoever tells it has no clock of the database
+		event.At = l.db.Now()
+	}
+	n := noted{event: event}
 	if event.Type != idempotency.Replayed {
 		n.written = make(chan struct{})
 	}
@@ -58,7 +61,7 @@ func (l *Log) Note(ctx context.Context, event idempotency.Event) {
 }
 
 // send reports whether the writer will get n; it does not when the log is closed.
-func (l *Log) send(n note) bool {
+func (l *Log) send(n noted) bool {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if !l.closed {

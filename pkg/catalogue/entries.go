@@ -17,8 +17,12 @@ const (
 	EnvironmentPut     = "environment.put"
 	OperationCancel    = "operation.cancel"
 	OperationReconcile = "operation.reconcile"
+	ApprovalDecide     = "approval.decide"
 	ReviewResolve      = "review.resolve"
 )
+
+// whenLarge is the approval of what asks a person from an amount on that is a setting.
+const whenLarge = "when the amount is {threshold} or more, in major units of its currency"
 
 // anyFailure is every failure after which repeating is right. Since each attempt carries the same key it is right for all
 // of our types; a type that lists fewer has a reason beside it.
@@ -88,14 +92,16 @@ var entries = []Entry{
 		Approval:           "never",
 	},
 	money(PaymentCreate, "authorize", "a customer's money is held twice, and may be taken twice; a refund does not undo that it was gone",
-		"the provider's payment, from its answer, a look-up by reference, or a close", "the amount of the order"),
+		"the provider's payment, from its answer, a look-up by reference, or a close", "the amount of the order", whenLarge),
 	money(PaymentCapture, "capture", "a customer pays twice; a refund does not undo that it was gone",
-		"the provider's payment, which says how much was captured", "the amount that was authorized"),
+		"the provider's payment, which says how much was captured", "the amount that was authorized", "never"),
 	money(PaymentCancel, "void", "nothing: what is void can't be made void again, but a hold that should have stayed is gone",
-		"the provider's payment, which is canceled", ""),
+		"the provider's payment, which is canceled", "", "never"),
 	money(RefundCreate, "refund", "money is paid out twice, and nobody has to give it back",
-		"the provider's refund, from its answer or a look-up by effect key", "what was captured and not yet refunded"),
-	rollout(DeploymentCreate, "code that nobody has approved runs, or a newer release is gone", "the cluster's rollout of exactly this artifact, which has ended"),
+		"the provider's refund, from its answer or a look-up by effect key", "what was captured and not yet refunded",
+		"when the payment has another refund that has neither failed nor been canceled"),
+	rollout(DeploymentCreate, "code that nobody has approved runs, or a newer release is gone", "the cluster's rollout of exactly this artifact, which has ended",
+		"when the environment requires it"),
 	{
 		Type:            DeploymentCancel,
 		Owner:           "deployments",
@@ -116,7 +122,8 @@ var entries = []Entry{
 		ReviewOwner:        byOperator,
 		ReviewDueSeconds:   lockedFor,
 	},
-	rollout(DeploymentRollback, "a release that was taken back on purpose runs again", "the cluster's rollout of exactly the earlier artifact, which has ended"),
+	rollout(DeploymentRollback, "a release that was taken back on purpose runs again", "the cluster's rollout of exactly the earlier artifact, which has ended",
+		"always"),
 	{
 		Type:            EnvironmentPut,
 		Owner:           "deployments",
@@ -137,6 +144,7 @@ var entries = []Entry{
 	},
 	local(OperationCancel, "the cancelation asked for twice", "the state of the operation"),
 	local(OperationReconcile, "the target asked once more", "the attempts of the operation"),
+	local(ApprovalDecide, "the same decision noted twice", "the approval, with who has decided it"),
 	local(ReviewResolve, "the same decision noted twice", "the review, with who resolved it and what was seen"),
 }
 
@@ -152,28 +160,28 @@ func ofTicket(operation string, risk Risk, duplicationCost, proof string) Entry 
 }
 
 // money is an entry of a write that moves a customer's money, or the hold on it.
-func money(operation, effect, duplicationCost, proof, maxCost string) Entry {
+func money(operation, effect, duplicationCost, proof, maxCost, approval string) Entry {
 	return Entry{
 		Type: operation, Owner: "payments", Target: "psp", Risk: Irreversible, Effects: []string{effect}, DuplicationCost: duplicationCost,
 		DownstreamKey: KeySent, Proof: proof,
 		// An hour covers an outage of a provider; what is wanted after that should be wanted again by somebody. Twenty sends with
 		// pauses that double up to half a minute fill the first minutes of it, which is where most outages end.
 		DeadlineSeconds: 3600, MaxAttempts: 20, LongestWaitSeconds: 30, RetryOn: anyFailure,
-		MaxCost: maxCost, Priority: "normal", Escalation: "an operator of the account", Approval: "never",
+		MaxCost: maxCost, Priority: "normal", Escalation: "an operator of the account", Approval: approval,
 		// Half a working day: until then a customer's order is busy, and their money may be held.
 		ReviewOwner: byOperator, ReviewDueSeconds: 4 * 3600,
 	}
 }
 
 // rollout is an entry of a write that changes what runs in an environment.
-func rollout(operation, duplicationCost, proof string) Entry {
+func rollout(operation, duplicationCost, proof, approval string) Entry {
 	return Entry{
 		Type: operation, Owner: "deployments", Target: "cluster", Risk: Irreversible, Effects: []string{"rollout"}, DuplicationCost: duplicationCost,
 		DownstreamKey: KeySent, Proof: proof,
 		// A release that has waited for an hour should be looked at again before it goes out. Fifty sends with pauses that double up to
 		// half a minute are some twenty minutes of a cluster that is down, or busy with a rollout of somebody else's.
 		DeadlineSeconds: 3600, MaxAttempts: 50, LongestWaitSeconds: 30, RetryOn: anyFailure,
-		Priority: "normal", Escalation: "an operator of the account", Approval: "never",
+		Priority: "normal", Escalation: "an operator of the account", Approval: approval,
 		ReviewOwner: byOperator, ReviewDueSeconds: lockedFor,
 	}
 }

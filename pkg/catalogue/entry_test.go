@@ -63,7 +63,7 @@ func TestLookup(t *testing.T) {
 		}
 		return all
 	}
-	everyones := []string{catalogue.OperationCancel, catalogue.OperationReconcile, catalogue.ReviewResolve}
+	everyones := []string{catalogue.OperationCancel, catalogue.OperationReconcile, catalogue.ApprovalDecide, catalogue.ReviewResolve}
 	if diff := cmp.Diff(everyones, types("nobody")); diff != "" {
 		t.Errorf("what every service answers (-want +got)\n%s", diff)
 	}

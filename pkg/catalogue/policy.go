@@ -2,6 +2,8 @@ package catalogue
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/einmal/einmal/pkg/idempotency"
@@ -38,11 +40,23 @@ type Settings struct {
 	ResponseRetention time.Duration `env:"EINMAL_RESPONSE_RETENTION" default:"720h" help:"How long a final answer is replayed."`
 
 	// Beyond any retry, and long enough for the disputes that follow a year's accounts.
-	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410. Published; nothing is purged yet."`
+	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410."`
+
+	// Long enough for somebody who is at work to look at it; what they were shown is mostly still so by then.
+	ApprovalTTL time.Duration `env:"EINMAL_APPROVAL_TTL" default:"30m" help:"How long a question of approval, and a yes to it, hold."`
+
+	// Ten thousand of nearly any currency is worth a second look.
+	ApprovalThreshold int64 `env:"EINMAL_APPROVAL_THRESHOLD" default:"10000" placeholder:"AMOUNT" help:"From which amount on a payment needs a person's approval, in major units of whatever currency; 0: always."`
+
+	// So often that a round has little to do; and looking for nothing costs two reads of an index.
+	PurgeEvery time.Duration `env:"EINMAL_PURGE_EVERY" default:"1m" help:"How often what is past its retention is dropped."`
 
 	// The longest of any type, so that by default each has its own.
 	EffectDeadline time.Duration `env:"EINMAL_EFFECT_DEADLINE" default:"24h" help:"The longest that any effect is worth bringing out, in whole seconds; a type whose own deadline is sooner keeps it. Then nothing more is sent, and a person is asked about what is not certain."`
 }
+
+// maxThreshold is more than any amount: 15 digits in minor units.
+const maxThreshold = 1_000_000_000_000_000
 
 // Validate refuses times that a service would not keep as it publishes them. kong calls it, and so does each service.
 func (s Settings) Validate() error {
@@ -53,6 +67,8 @@ func (s Settings) Validate() error {
 		{"EINMAL_WAIT_BUDGET", s.WaitBudget},
 		{"EINMAL_RESPONSE_RETENTION", s.ResponseRetention},
 		{"EINMAL_TOMBSTONE_RETENTION", s.TombstoneRetention},
+		{"EINMAL_APPROVAL_TTL", s.ApprovalTTL},
+		{"EINMAL_PURGE_EVERY", s.PurgeEvery},
 	} {
 		if setting.value <= 0 {
 			return fmt.Errorf("%s is %s; it must be longer than nothing", setting.name, setting.value)
@@ -60,6 +76,9 @@ func (s Settings) Validate() error {
 	}
 	if d := s.EffectDeadline; d < time.Second || d%time.Second != 0 {
 		return fmt.Errorf("EINMAL_EFFECT_DEADLINE is %s; it must be whole seconds, and one at least: the policy publishes it so", d)
+	}
+	if s.ApprovalThreshold < 0 || s.ApprovalThreshold > maxThreshold {
+		return fmt.Errorf("EINMAL_APPROVAL_THRESHOLD is %d; it must be from 0 to %d", s.ApprovalThreshold, int64(maxThreshold))
 	}
 	return nil
 }
@@ -80,6 +99,7 @@ func NewPolicy(settings Settings, entries []Entry) Policy {
 		if len(e.Effects) > 0 {
 			e.DeadlineSeconds = min(e.DeadlineSeconds, int(settings.EffectDeadline/time.Second))
 		}
+		e.Approval = strings.ReplaceAll(e.Approval, "{threshold}", strconv.FormatInt(settings.ApprovalThreshold, 10))
 		p.Operations[e.Type] = e
 	}
 	return p

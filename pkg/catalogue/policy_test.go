@@ -20,6 +20,8 @@ var settings = catalogue.Settings{
 	WaitBudget:         2 * time.Second,
 	ResponseRetention:  720 * time.Hour,
 	TombstoneRetention: 9600 * time.Hour,
+	ApprovalTTL:        30 * time.Minute,
+	ApprovalThreshold:  10000,
 	EffectDeadline:     24 * time.Hour,
 }
 

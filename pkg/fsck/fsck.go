@@ -1,5 +1,5 @@
-// Package fsck checks what must always be true across the tables of a service. It reads one snapshot, so it may run beside
-// traffic, and it changes nothing.
+// Package fsck checks what must always be true across the tables of a service, and between them and the ledger of what is outside. It
+// reads one snapshot, so it may run beside traffic, a purge included, and it changes nothing.
 package fsck
 
 import (
@@ -58,6 +58,13 @@ func Run(ctx context.Context, db *database.DB, checks ...Check) ([]Violation, er
 	return violations, err
 }
 
+// Forgotten is the condition that an operation was forgotten at the end of its retention, after it had succeeded: row is the name of a
+// table in the statement, and column the one that has the operation's id. Its event says so; who removes a row by hand writes none.
+func Forgotten(row, column string) string {
+	return `EXISTS (SELECT 1 FROM events f WHERE f.account_id = ` + row + `.account_id AND f.operation_id = ` + row + `.` + column + `
+		AND f.type = 'forgotten' AND f.from_state = 'succeeded')`
+}
+
 // Operations are the invariants of the tables that every service has.
 var Operations = []Check{
 	{
@@ -98,8 +105,17 @@ var Operations = []Check{
 	{
 		Name: "every first event has its operation",
 		SQL: `SELECT e.account_id, e.id FROM events e WHERE e.type = 'attempted'
-			AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)`,
+			AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)
+			AND NOT EXISTS (SELECT 1 FROM events f WHERE f.account_id = e.account_id AND f.operation_id = e.operation_id AND f.type = 'forgotten')`,
 		Advice: "The log tells of an operation that is gone. Its key would be executed again: restore the row from a backup.",
+	},
+	{
+		Name: "what is forgotten had ended, and is gone",
+		SQL: `SELECT f.account_id, f.operation_id AS id FROM events f WHERE f.type = 'forgotten'
+			AND (f.from_state NOT IN ('succeeded', 'failed', 'canceled')
+			  OR NOT EXISTS (SELECT 1 FROM events e WHERE e.account_id = f.account_id AND e.operation_id = f.operation_id AND e.type IN ('completed', 'canceled') AND e.to_state = f.from_state)
+			  OR EXISTS (SELECT 1 FROM operations o WHERE o.account_id = f.account_id AND o.id = f.operation_id))`,
+		Advice: "A purge took what was open, or somebody has put it back. Its key would be executed again: restore the row from a backup, and stop the purge.",
 	},
 }
 
@@ -107,8 +123,10 @@ var Operations = []Check{
 var Effects = []Check{
 	{
 		Name: "every effect has its operation",
-		SQL: `SELECT e.account_id, e.id FROM effects e WHERE NOT EXISTS
-			(SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)`,
+		SQL: `SELECT e.account_id, e.id FROM effects e
+			WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = e.account_id AND o.id = e.operation_id)
+			AND NOT (e.idempotency_key = '' AND length(e.command) = 0 AND e.state IN ('succeeded', 'failed', 'canceled') AND EXISTS (SELECT 1 FROM events f
+				WHERE f.account_id = e.account_id AND f.operation_id = e.operation_id AND f.type = 'forgotten' AND f.from_state = e.state))`,
 		Advice: "An effect is brought to its target for nobody. Find out what removed the operation.",
 	},
 	{
@@ -119,7 +137,7 @@ var Effects = []Check{
 	},
 	{
 		Name:   "no two effects have one effect key",
-		SQL:    `SELECT min(account_id) AS account_id, min(id) AS id FROM effects GROUP BY target, effect_key HAVING count(*) > 1`,
+		SQL:    `SELECT min(account_id) AS account_id, min(id) AS id FROM effects WHERE idempotency_key <> '' GROUP BY target, effect_key HAVING count(*) > 1`,
 		Advice: "The target takes them for one, and answers the second with the first. Find those with this effect key, and compare each with the target.",
 	},
 	{
@@ -136,7 +154,50 @@ var Effects = []Check{
 			   OR (doubt IS NULL AND (state = 'unknown' OR (state = 'running' AND accepted_at IS NULL)))`,
 		Advice: "Whether a send may still arrive is not known. Treat the effect as unknown and ask the target.",
 	},
+	{
+		Name: "no attempt is left of what is forgotten",
+		SQL: `SELECT a.account_id, a.id FROM attempts a JOIN effects e ON e.account_id = a.account_id AND e.operation_id = a.operation_id
+			WHERE e.idempotency_key = ''`,
+		Advice: "They go together, so one of them was changed afterwards, or something calls for an operation that has ended. Find out which.",
+	},
 	due,
+	{
+		Name: "what waits for an approval has an open question",
+		SQL: `SELECT e.account_id, e.id FROM effects e WHERE e.state = 'awaiting_approval' AND NOT EXISTS
+			(SELECT 1 FROM approvals a WHERE a.account_id = e.account_id AND a.id = e.approval_id AND a.operation_id = e.operation_id
+			AND a.state = 'pending' AND a.expires_at = e.approved_until)`,
+		Advice: "Nobody is asked about this effect, and it ends never. Cancel its operation.",
+	},
+	{
+		Name: "an open question is about an effect that waits for it",
+		SQL: `SELECT a.account_id, a.id FROM approvals a WHERE a.state = 'pending' AND NOT EXISTS
+			(SELECT 1 FROM effects e WHERE e.account_id = a.account_id AND e.approval_id = a.id AND e.state = 'awaiting_approval')`,
+		Advice: "A person is asked about what has ended. They end in one transaction, so one of them was changed afterwards.",
+	},
+	{
+		Name: "an effect has the approval of its own operation and command",
+		SQL: `SELECT a.account_id, a.id FROM approvals a
+			LEFT JOIN effects e ON e.account_id = a.account_id AND e.operation_id = a.operation_id AND e.approval_id = a.id
+			LEFT JOIN operations o ON o.account_id = a.account_id AND o.id = a.operation_id
+				AND o.fingerprint = a.fingerprint AND o.idempotency_key = a.idempotency_key AND o.principal = a.requested_by
+			WHERE e.id IS NULL OR o.id IS NULL
+			UNION SELECT e.account_id, e.id FROM effects e WHERE e.approval_id <> '' AND NOT EXISTS
+				(SELECT 1 FROM approvals a WHERE a.account_id = e.account_id AND a.id = e.approval_id)`,
+		Advice: "What a person has agreed to is not what this operation does. Cancel it if it is open; compare with the log and the target.",
+	},
+	{
+		Name: "what needs an approval was sent only while it had one",
+		SQL: `SELECT t.account_id, t.id FROM attempts t JOIN effects e ON e.account_id = t.account_id AND e.id = t.effect_id
+			WHERE t.kind = 'send' AND e.approval_id <> '' AND NOT EXISTS
+			(SELECT 1 FROM approvals a WHERE a.account_id = e.account_id AND a.id = e.approval_id AND a.approved
+				AND a.decided_at <= t.started_at AND a.expires_at > t.started_at)`,
+		Advice: "A send began that no person had agreed to, or no longer. Tell whoever may decide, and ask the target what has happened.",
+	},
+	{
+		Name:   "nobody has approved what they have asked for",
+		SQL:    `SELECT account_id, id FROM approvals WHERE (decided_by <> '' AND decided_by = requested_by) OR (decided_by <> '') <> (decided_at IS NOT NULL) OR (approved AND decided_by = '')`,
+		Advice: "The statement that decides refuses it, so something else has written this row. Let another person look at the operation.",
+	},
 	{
 		Name: "what waits for a person has an open review",
 		SQL: `SELECT e.account_id, e.id FROM effects e WHERE e.state = 'unknown' AND e.next_at IS NULL

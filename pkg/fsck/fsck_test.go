@@ -90,6 +90,7 @@ func (k kept) found(t *testing.T) (all []string) {
 // restorable remembers the tables and returns what puts them back.
 func (k kept) restorable(t *testing.T) (restore func()) {
 	t.Helper()
+	dbtest.Unprotect(t, k.db)
 	tables := []string{"operations", "events"}
 	for _, table := range tables {
 		k.exec(t, "CREATE TABLE kept_"+table+" AS SELECT * FROM "+table)

@@ -94,7 +94,7 @@ func (x *Executor) lost(tx database.Tx, a *attempt, doubtful bool) (Result, erro
 		return Result{}, err
 	case !found:
 		return Result{}, errClaimGone
-	case doubtful && op.ID == a.operation.ID:
+	case doubtful && op.ID == a.operation.ID && op.ResponseExpiredAt == nil:
 		return Result{Outcome: outcomeOf(op.State), Operation: op, Answer: op.Answer()}, nil
 	}
 	return x.judge(a, op, tx.Now)

@@ -8,6 +8,8 @@ type EventType string
 const (
 	Attempted         EventType = "attempted"          // an attempt claimed the operation
 	ApprovalRequested EventType = "approval_requested" // it waits for a person
+	ApprovedEvent     EventType = "approved"           // a person has said yes
+	RejectedEvent     EventType = "rejected"           // a person has said no
 	QueuedEvent       EventType = "queued"             // accepted, its effect is to come
 	Completed         EventType = "completed"          // it has its final answer
 	Sent              EventType = "sent"               // an effect was taken: from here on a byte may have left
@@ -19,7 +21,8 @@ const (
 	Replayed          EventType = "replayed"           // an attempt was answered from the stored response
 	InProgress        EventType = "in_progress"        // an attempt met an operation that has no final answer
 	Conflict          EventType = "conflict"           // an attempt brought another command under a used key
-	Expired           EventType = "expired"            // an attempt came after the response's retention
+	Expired           EventType = "expired"            // an attempt came after the response's retention, or nobody has said yes in time
+	Forgotten         EventType = "forgotten"          // its tombstone is gone; Reference is the id of what it made or changed
 	Denied            EventType = "denied"             // an attempt was refused for now; nothing is stored under its key
 )
 

@@ -22,6 +22,14 @@ type Options struct {
 	// ResponseRetention is how long a final answer is replayed, from when it was stored. Default 30 days.
 	ResponseRetention time.Duration
 
+	// TombstoneRetention is how long after that a key is still known. Default 400 days. A UUIDv7 as key tells when it was made: one
+	// that is older than both together, and of which nothing is known, has expired too.
+	TombstoneRetention time.Duration
+
+	// Forgotten tells up to which time, as it stands in a UUIDv7, keys were really forgotten; zero: none was. That is longer ago than
+	// the two retentions, unless they were shorter once, or are in another replica. Nil: they never were.
+	Forgotten func(ctx context.Context) (time.Time, error)
+
 	// Record writes events in the transaction of what they tell; an error fails the transaction. Nil records nothing.
 	Record func(tx database.Tx, events ...Event) error
 
@@ -29,10 +37,18 @@ type Options struct {
 	// open one's effect in place of the row's, which changes only at the claim and when the operation settles. Nil adds nothing.
 	Describe func(ctx context.Context, ops []Operation) error
 
+	// Guard is asked before each attempt; an error refuses it, before anything is looked up. It is for a store that must not be written
+	// although it could be (ErrRewound). Nil lets every attempt through.
+	Guard func(ctx context.Context) error
+
 	// Note takes the events of attempts that committed nothing: replayed, in_progress, conflict, expired, denied. It decides
 	// itself when and how durably it writes them. Nil drops them.
 	Note func(ctx context.Context, event Event)
 }
+
+// ErrRewound means that the store is older than what is known to have been in it, as after a restore from a backup. What was done since then is
+// forgotten, so nothing may be done until a person has decided how to go on.
+var ErrRewound = errors.New("store is older than what it was")
 
 // Executor executes operations at most once. It is safe for concurrent use; several processes may share one database.
 type Executor struct {
@@ -54,11 +70,20 @@ func New(db *database.DB, options Options) *Executor {
 	if options.ResponseRetention == 0 {
 		options.ResponseRetention = 30 * 24 * time.Hour
 	}
+	if options.TombstoneRetention == 0 {
+		options.TombstoneRetention = 400 * 24 * time.Hour
+	}
+	if options.Forgotten == nil {
+		options.Forgotten = func(context.Context) (time.Time, error) { return time.Time{}, nil }
+	}
 	if options.Record == nil {
 		options.Record = func(database.Tx, ...Event) error { return nil }
 	}
 	if options.Describe == nil {
 		options.Describe = func(context.Context, []Operation) error { return nil }
+	}
+	if options.Guard == nil {
+		options.Guard = func(context.Context) error { return nil }
 	}
 	if options.Note == nil {
 		options.Note = func(context.Context, Event) {}
@@ -85,7 +110,7 @@ const (
 	OutcomeReplayed   Outcome = "replayed"    // an earlier attempt did; the stored answer
 	OutcomeInProgress Outcome = "in_progress" // an earlier attempt has not got its final answer
 	OutcomeConflict   Outcome = "conflict"    // the key names another command
-	OutcomeExpired    Outcome = "expired"     // done, and the answer is past its retention
+	OutcomeExpired    Outcome = "expired"     // done, and the answer is past its retention; or the key is older than keys are remembered
 	OutcomeRefused    Outcome = "refused"     // the business said no
 )
 
@@ -94,7 +119,7 @@ type Result struct {
 	Outcome Outcome
 
 	// Operation is the committed row. It is zero when there is none: in_progress while the first attempt's transaction is
-	// open, conflict with such an attempt, refused for now.
+	// open, conflict with such an attempt, refused for now, expired by the time that the key itself tells.
 	Operation Operation
 
 	// Answer is what to tell the caller when Outcome is executed, replayed or refused.
@@ -167,6 +192,13 @@ func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, er
 	case isStoreError(err) && (x.doubts.has(a.identity) || x.seen.has(a.identity)):
 		return Result{}, fmt.Errorf("an earlier attempt may have executed it: %w: %w", database.ErrCommitUnknown, err)
 	}
+	if err == nil && result.Outcome == OutcomeAccepted && result.Operation.State == AwaitingApproval {
+		// Whom to ask is part of the answer. It is committed all the same if that can't be read now.
+		if op, err := x.shown(ctx, result.Operation); err == nil {
+			result.Operation = op
+		}
+		return result, nil
+	}
 	met := result.Outcome == OutcomeInProgress || result.Outcome == OutcomeConflict
 	if err != nil || !met || result.Operation.ID == "" {
 		return result, err
@@ -176,15 +208,27 @@ func (x *Executor) Do(ctx context.Context, req Request, apply Apply) (Result, er
 }
 
 func (x *Executor) do(ctx context.Context, a *attempt, apply Apply) (Result, error) {
+	if err := x.options.Guard(ctx); err != nil {
+		return Result{}, err
+	}
 	budget := time.NewTimer(x.options.WaitBudget)
 	defer budget.Stop()
 
-	likelyKnown := x.seen.has(a.identity) || x.doubts.has(a.identity)
+	old := x.old(a.Key)
+	likelyKnown := old || x.seen.has(a.identity) || x.doubts.has(a.identity)
 	for {
 		if likelyKnown {
 			result, found, err := x.lookUp(ctx, a)
 			if found || err != nil {
 				return result, err
+			}
+		}
+		if old { // and not known: now, not before the look, since a key is forgotten together with its row
+			switch forgotten, err := x.forgotten(ctx, a.Key); {
+			case err != nil:
+				return Result{}, err
+			case forgotten:
+				return x.met(ctx, a, OutcomeExpired, Operation{}), nil
 			}
 		}
 		first, mine := x.flights.enter(a)

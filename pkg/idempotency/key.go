@@ -5,7 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // Key is an idempotency key: 1 to 255 characters of '!' to '~', case-sensitive, unique within its account.
@@ -78,6 +80,31 @@ func (k Key) Hash() string {
 	sum := sha256.Sum256([]byte(k))
 	return hex.EncodeToString(sum[:])
 }
+
+// madeAt is when a key was made, which a UUIDv7 tells (RFC 9562, section 5.7). Only one that is written as such, with hyphens, is taken
+// for one: among keys that are hashes, some would look like it by chance.
+func (k Key) madeAt() (time.Time, bool) {
+	const form = "xxxxxxxx-xxxx-7xxx-vxxx-xxxxxxxxxxxx"
+	if len(k) != len(form) {
+		return time.Time{}, false
+	}
+	for i := range len(form) {
+		fits := isHex(k[i])
+		switch form[i] {
+		case '-', '7':
+			fits = k[i] == form[i]
+		case 'v': // the variant: the two highest bits are 10
+			fits = strings.IndexByte("89abAB", k[i]) >= 0
+		}
+		if !fits {
+			return time.Time{}, false
+		}
+	}
+	milli, _ := strconv.ParseInt(string(k[:8]+k[9:13]), 16, 64) // twelve hexadecimal digits, as was just seen
+	return time.UnixMilli(milli).UTC(), true
+}
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' || 'A' <= c && c <= 'F' }
 
 // unquote reads what follows the opening quotation mark of a structured-field string.
 func unquote(s string) (string, error) {

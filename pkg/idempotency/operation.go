@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Operation is the row of one operation. It is written at the claim and when the operation settles, and at no other time.
+// Operation is the row of one operation. It is written at the claim and when the operation settles; what retention then takes from it,
+// and that it takes the row, is none of this package's doing.
 type Operation struct {
 	AccountID      string      `gorm:"primaryKey"`
 	IdempotencyKey Key         `gorm:"primaryKey"`
@@ -36,12 +37,14 @@ type Operation struct {
 // Effect is what is known of an operation's effect outside the database.
 type Effect struct {
 	Target    string
-	Key       string     // that the target knows it by
-	InDoubt   bool       // a send may still arrive
-	Reference string     // the target's name for it
-	ReviewID  string     // of the question to a person, if there is one
-	Deadline  *time.Time // nothing is sent after it
-	Sends     []Send
+	Key       string // that the target knows it by
+	InDoubt   bool   // a send may still arrive
+	Reference string // the target's name for it
+	ReviewID  string // of the question to a person, if there is one
+
+	ApprovalID string     // of the yes that it needs from a person; empty: none
+	Deadline   *time.Time // nothing is sent after it
+	Sends      []Send
 }
 
 // Send is one call that may have had the effect.

@@ -102,6 +102,8 @@ func (t Target) afterClosing(e Effect, pause time.Duration, now time.Time) step 
 	switch {
 	case e.CancelAskedAt != nil:
 		s.to = idempotency.Canceled
+	case e.approvalOver(now):
+		s.to, s.reason = idempotency.Canceled, ByExpiry
 	case t.Ability.Floor && e.Attempts < t.MaxAttempts && !t.tooLate(e, now):
 		s = step{to: idempotency.Queued, next: notBefore(t.resendAt(e, now), now.Add(pause))}
 	}

@@ -16,6 +16,8 @@
 //	send.go       take to send, one call, what follows from it
 //	ask.go        take to ask, close or look up, what follows from it
 //	settle.go     the step that follows → effect row, operation and domain row, once
+//	approval.go   what a person must agree to before it is sent
+//	overdue.go    questions that nobody has answered in time
 //	turn.go       operations that wait for one another, or end one another
 //	lock.go       what a service does for a target whose effects each hold a lock
 //	person.go     what people ask for: reconcile, cancel, decide

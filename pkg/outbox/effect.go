@@ -38,6 +38,8 @@ type Effect struct {
 	ReviewID      string
 	Deadline      *time.Time // nothing is sent after it; nil: accepted before there were deadlines
 	OverdueAt     *time.Time // when it was noticed that it is open past that, and a person was asked
+	ApprovalID    string     // that it may not be sent without; empty: it needs none
+	ApprovedUntil *time.Time // when that ends to be valid
 	Token         int64      `gorm:"-"` // of its lock, for the provider: drawn for a send, else the highest that was
 
 	CreatedAt time.Time `gorm:"autoCreateTime:false"`
@@ -49,6 +51,11 @@ func (e Effect) inDoubt() bool { return e.Doubt != nil }
 
 // onlyDoubt reports whether the send under e's own fence is the only one that may still arrive.
 func (e Effect) onlyDoubt() bool { return e.Doubt == nil || *e.Doubt == e.Fence }
+
+// approvalOver reports whether it needs an approval and has none that is valid any more.
+func (e Effect) approvalOver(now time.Time) bool {
+	return e.ApprovedUntil != nil && !now.Before(*e.ApprovedUntil)
+}
 
 // whileAsked is the state that an effect has while its target is asked: what was accepted goes on there.
 func (e Effect) whileAsked() idempotency.State {

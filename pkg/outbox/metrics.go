@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/einmal/einmal/pkg/approval"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/review"
@@ -33,6 +34,7 @@ func (o *Outbox) Metrics() prometheus.Collector {
 		box:    o,
 		open:   of("einmal_effects_open", "Effects that are queued, running or unknown, in the database.", "target", "state"),
 		oldest: of("einmal_effects_oldest_unknown_seconds", "Time since the first send of the effect that is unknown and was sent first; 0: none is unknown.", "target"),
+		waits:  of("einmal_approvals_open", "Questions of approval that nobody has answered, in the database."),
 		asked:  of("einmal_reviews_open", "Reviews that nobody has resolved, in the database.", "kind"),
 		late:   of("einmal_reviews_overdue", "Open reviews whose due_at has passed.", "kind"),
 	}
@@ -45,8 +47,8 @@ func newSends(service string) *prometheus.CounterVec {
 }
 
 type metrics struct {
-	box                       *Outbox
-	open, oldest, asked, late *prometheus.Desc
+	box                              *Outbox
+	open, oldest, waits, asked, late *prometheus.Desc
 
 	mu      sync.Mutex
 	counted time.Time
@@ -56,7 +58,7 @@ type metrics struct {
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(to chan<- *prometheus.Desc) {
 	m.box.sends.Describe(to)
-	for _, d := range []*prometheus.Desc{m.open, m.oldest, m.asked, m.late} {
+	for _, d := range []*prometheus.Desc{m.open, m.oldest, m.waits, m.asked, m.late} {
 		to <- d
 	}
 }
@@ -104,6 +106,11 @@ func (m *metrics) count(now time.Time) (all []prometheus.Metric, err error) {
 		}
 		gauge(m.oldest, now.Sub(since).Seconds(), of.Target)
 	}
+	waiting, err := approval.CountPending(ctx, m.box.db)
+	if err != nil {
+		return nil, err
+	}
+	gauge(m.waits, float64(waiting))
 	reviews, err := review.CountOpen(ctx, m.box.db, now)
 	if err != nil {
 		return nil, err

@@ -46,6 +46,7 @@ func TestMetrics(t *testing.T) {
 
 		t.Run("are there before anything has happened", func(t *testing.T) {
 			want := []string{
+				`einmal_approvals_open{service="tickets"} 0`,
 				`einmal_effects_oldest_unknown_seconds{service="tickets",target="desk"} 0`,
 				`einmal_effects_open{service="tickets",state="queued",target="desk"} 0`,
 				`einmal_effects_open{service="tickets",state="running",target="desk"} 0`,
@@ -78,6 +79,7 @@ func TestMetrics(t *testing.T) {
 			return err
 		}))
 		want := []string{
+			`einmal_approvals_open{service="tickets"} 1`,
 			`einmal_effects_oldest_unknown_seconds{service="tickets",target="desk"} 32400`,
 			`einmal_effects_open{service="tickets",state="queued",target="desk"} 2`,
 			`einmal_effects_open{service="tickets",state="running",target="desk"} 1`,
@@ -95,19 +97,19 @@ func TestMetrics(t *testing.T) {
 		}
 		t.Run("say what is open in the database, for how long, and what sends have shown", func(t *testing.T) {
 			got := scrape(t, metrics)
-			got[0] = strings.Split(got[0], ".")[0] // the ticks of the clock
+			got[1] = strings.Split(got[1], ".")[0] // the ticks of the clock
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 		t.Run("are counted no more often than every ten seconds", func(t *testing.T) {
 			s.accept("another")
-			queued := func() string { return scrape(t, metrics)[1] }
-			if got := queued(); got != want[1] {
+			queued := func() string { return scrape(t, metrics)[2] }
+			if got := queued(); got != want[2] {
 				t.Errorf("counted again: %s", got)
 			}
 			s.clock.advance(countEvery)
-			if got := queued(); got != strings.Replace(want[1], "2", "3", 1) {
+			if got := queued(); got != strings.Replace(want[2], "2", "3", 1) {
 				t.Errorf("not counted again: %s", got)
 			}
 		})

@@ -33,6 +33,9 @@ type Deps struct {
 	// LongestDeadline is the most that any effect gets, whose operation type may have less (docs/decisions/0018). 0: what its type has.
 	LongestDeadline time.Duration
 
+	// ApprovalTTL is how long a question to a person, and a yes to it, hold (Ask). Without it nobody can be asked.
+	ApprovalTTL time.Duration
+
 	// PollEvery is how often due effects are looked for without being told: the safety net below nudges, and how another
 	// replica's effects are found.
 	PollEvery time.Duration
@@ -45,6 +48,7 @@ type Outbox struct {
 	log       *slog.Logger
 	record    func(tx database.Tx, events ...idempotency.Event) error
 	longest   time.Duration // until a deadline
+	ttl       time.Duration // of approvals
 	namespace *namespace
 	service   string
 	pollEvery time.Duration
@@ -63,7 +67,7 @@ func New(deps Deps, targets ...Target) (*Outbox, error) {
 		return nil, errors.New("configure outbox: it needs a time between looks for due effects")
 	}
 	o := &Outbox{
-		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, longest: deps.LongestDeadline, pollEvery: deps.PollEvery,
+		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, longest: deps.LongestDeadline, ttl: deps.ApprovalTTL, pollEvery: deps.PollEvery,
 		namespace: newNamespace(deps.Namespace), service: deps.Service,
 		targets: map[string]Target{}, sends: newSends(deps.Service),
 	}
@@ -79,38 +83,45 @@ func New(deps Deps, targets ...Target) (*Outbox, error) {
 	return o, nil
 }
 
-// Enqueue writes an effect in the transaction that accepts its operation, in the operation's state: due at once when queued, not
-// at all while it waits for a person. name tells the effects of one key apart. ErrNotServed: nobody would bring it out. Call Nudge
-// after the commit.
+// Enqueue writes an effect in the transaction that accepts its operation: queued, and due at once. name tells the effects of one key
+// apart. ErrNotServed: nobody would bring it out. Call Nudge after the commit.
 func (o *Outbox) Enqueue(tx database.Tx, op idempotency.Operation, target, name string, command []byte) error {
-	due := &tx.Now
-	if op.State == idempotency.AwaitingApproval {
-		due = nil
-	}
-	return o.insert(tx, op, target, name, command, due)
+	return o.insertQueued(tx, op, target, name, command, &tx.Now)
 }
 
-func (o *Outbox) insert(tx database.Tx, op idempotency.Operation, target, name string, command []byte, due *time.Time) error {
-	if op.State != idempotency.Queued && op.State != idempotency.AwaitingApproval {
+func (o *Outbox) insertQueued(tx database.Tx, op idempotency.Operation, target, name string, command []byte, due *time.Time) error {
+	if op.State != idempotency.Queued {
 		return fmt.Errorf("enqueue effect: it can't begin in state %q", op.State)
 	}
+	e, _, err := o.newEffect(tx, op, target, name, command)
+	if err != nil {
+		return err
+	}
+	e.NextAt = due
+	return insert(tx, e)
+}
+
+// newEffect is an effect as it is at its beginning, and its target.
+func (o *Outbox) newEffect(tx database.Tx, op idempotency.Operation, target, name string, command []byte) (Effect, Target, error) {
 	t, err := o.target(target)
 	if err != nil {
-		return fmt.Errorf("enqueue effect: %w", err)
+		return Effect{}, Target{}, fmt.Errorf("enqueue effect: %w", err)
 	}
 	if !slices.Contains(t.Types, op.Type) {
-		return fmt.Errorf("enqueue effect: target %s says nothing of effects of %s", t.Name, op.Type)
+		return Effect{}, Target{}, fmt.Errorf("enqueue effect: target %s says nothing of effects of %s", t.Name, op.Type)
 	}
 	namespace, err := o.namespace.of(tx)
 	if err != nil {
-		return fmt.Errorf("enqueue effect: %w", err)
+		return Effect{}, Target{}, fmt.Errorf("enqueue effect: %w", err)
 	}
-	e := Effect{
+	return Effect{
 		AccountID: op.AccountID, ID: idempotency.NewID("eff", tx.Now), OperationID: op.ID, IdempotencyKey: op.IdempotencyKey, Type: op.Type,
 		Target: target, EffectKey: Key(namespace, o.service, op.AccountID, op.IdempotencyKey, name),
-		Command: command, State: op.State, NextAt: due, Priority: catalogue.HasPriority(op.Type), Deadline: o.deadline(op.Type, tx.Now),
-		CreatedAt: tx.Now, UpdatedAt: tx.Now,
-	}
+		Command: command, State: op.State, Priority: catalogue.HasPriority(op.Type), Deadline: o.deadline(op.Type, tx.Now), CreatedAt: tx.Now, UpdatedAt: tx.Now,
+	}, t, nil
+}
+
+func insert(tx database.Tx, e Effect) error {
 	if err := tx.AtCommit().Create(&e).Error; err != nil {
 		return fmt.Errorf("enqueue effect: %w", err)
 	}
@@ -152,6 +163,7 @@ func (o *Outbox) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { o.warnOfUnserved(ctx) })
 	running.Go(func() { o.watch(ctx) })
+	running.Go(func() { o.sweep(ctx) })
 	for _, t := range o.targets {
 		for _, l := range o.lanes(t) {
 			running.Go(func() { o.run(ctx, l) })

@@ -6,6 +6,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/einmal/einmal/pkg/approval"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 )
@@ -21,6 +22,11 @@ func takeToSend(tx database.Tx, e Effect, t Target, by string) (bool, error) {
 		where = where.Where("(first_sent_at IS NULL OR first_sent_at > ?)", tx.Now.Add(t.Timeout-t.Ability.KeyWindow))
 	} else {
 		where = where.Where("doubt IS NULL")
+	}
+	where = where.Where("approval_id = ?", e.ApprovalID)
+	if e.ApprovalID != "" {
+		until := tx.Now.Add(t.Timeout) // the call has ended by then
+		where = where.Where("approved_until > ?", until).Where(approval.Holds, until)
 	}
 	lease := tx.Now.Add(t.Lease)
 	return change(tx, e, where, map[string]any{
@@ -80,6 +86,25 @@ func happened(tx database.Tx, e Effect, reference string) (bool, error) {
 // stopped ends an effect that its target confirms to be broken off: from anywhere, whatever the fence.
 func stopped(tx database.Tx, e Effect) (bool, error) {
 	return changeAnyFence(tx, e, ended(idempotency.Canceled, nil))
+}
+
+// approve lets an effect go on that a person has said yes to: it is due then, or when its turn comes (nil). The answer is noted in the
+// same transaction.
+func approve(tx database.Tx, e Effect, due *time.Time) (bool, error) {
+	return change(tx, e, tx.Where("state = ?", idempotency.AwaitingApproval), map[string]any{"state": idempotency.Queued, "next_at": due})
+}
+
+// unapproved withdraws what a person has said no to, or whose approval is not valid any more, and what has certainly not been sent.
+func unapproved(tx database.Tx, e Effect) (bool, error) {
+	return change(tx, e, tx.Where("(state = ? OR (state = ? AND doubt IS NULL))", idempotency.AwaitingApproval, idempotency.Queued).Where("approval_id <> ''"),
+		ended(idempotency.Canceled, nil))
+}
+
+// unapprovedInDoubt makes it unknown while an earlier send is in doubt: nothing is sent any more, and it is due to be asked about.
+func unapprovedInDoubt(tx database.Tx, e Effect) (bool, error) {
+	return change(tx, e, tx.Where("state = ? AND doubt IS NOT NULL AND approval_id <> ''", idempotency.Queued), released(map[string]any{
+		"state": idempotency.Unknown, "next_at": tx.Now, "approved_until": gorm.Expr("CASE WHEN approved_until < ? THEN approved_until ELSE ? END", tx.Now, tx.Now),
+	}))
 }
 
 // turn makes an effect due that has waited for its turn.

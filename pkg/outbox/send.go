@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/einmal/einmal/pkg/database"
@@ -11,12 +12,14 @@ import (
 // send takes an effect, makes one call, and settles what it has shown. Losing the take to somebody else is no error.
 func (o *Outbox) send(ctx context.Context, t Target, e Effect) error {
 	var token int64
-	taken, started, err := o.take(ctx, t, e, kindSend, t.taking(e, &token, draw, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) }))
+	taken, started, err := o.take(ctx, t, e, kindSend, t.unchanged(e, t.taking(e, &token, draw, func(tx database.Tx, by string) (bool, error) { return takeToSend(tx, e, t, by) })))
 	switch {
+	case errors.Is(err, errNotAsShown):
+		return o.settle(ctx, t, e, Evidence{}, t.afterApproval)
 	case err != nil:
 		return err
 	case taken == nil && t.maySend(e, o.db.Now()):
-		return nil
+		return o.lostTake(ctx, t, e)
 	case taken == nil:
 		return o.settle(ctx, t, e, Evidence{}, t.afterLastSend)
 	}
@@ -85,6 +88,8 @@ func (t Target) afterLastSend(e Effect, now time.Time) step {
 		return step{to: idempotency.Unknown, next: now, change: func(tx database.Tx) (bool, error) { return noMoreSends(tx, e) }}
 	case e.CancelAskedAt != nil:
 		return step{to: idempotency.Canceled, reason: ByPerson, change: func(tx database.Tx) (bool, error) { return cancel(tx, e) }}
+	case e.ApprovedUntil != nil && !now.Before(e.ApprovedUntil.Add(-t.Timeout)):
+		return step{to: idempotency.Canceled, reason: ByExpiry, change: func(tx database.Tx) (bool, error) { return unapproved(tx, e) }}
 	}
 	return step{to: idempotency.Failed, reason: t.whyNoMore(e, now, ByExhausted), change: func(tx database.Tx) (bool, error) { return sendsExhausted(tx, e) }}
 }

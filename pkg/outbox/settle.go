@@ -142,6 +142,10 @@ func (o *Outbox) finish(tx database.Tx, t Target, e Effect, end End) error {
 	if e.Reference == "" {
 		e.Reference = end.Evidence.Reference
 	}
+	end, err := o.endApproval(tx, e, from, end)
+	if err != nil {
+		return err
+	}
 	answer, err := t.Settle(tx, e, end)
 	if err != nil {
 		return fmt.Errorf("settle domain row: %w", err)

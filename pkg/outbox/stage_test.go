@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/einmal/einmal/pkg/approval"
 	"github.com/einmal/einmal/pkg/audit"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
@@ -45,6 +46,9 @@ var (
 
 // stages counts the stages, each of which has an account of its own.
 var stages atomic.Int64
+
+// ttl is how long approvals hold on a stage.
+const ttl = 30 * time.Minute
 
 // tick passes before each thing that happens on a stage, so that events have an order.
 const tick = time.Millisecond
@@ -106,7 +110,7 @@ func (s *stage) build() {
 	box, err := New(Deps{
 		DB: s.db, Exec: s.exec, Log: slog.New(slog.DiscardHandler),
 		Record:    func(tx database.Tx, events ...idempotency.Event) error { return s.record(tx, events...) },
-		Namespace: "test", Service: "tickets", PollEvery: time.Minute,
+		Namespace: "test", Service: "tickets", ApprovalTTL: ttl, PollEvery: time.Minute,
 	}, s.target)
 	if err != nil {
 		s.t.Fatal(err)
@@ -131,6 +135,9 @@ func (s *stage) acceptIn(state idempotency.State, account, key, operation string
 	s.t.Helper()
 	result, err := s.exec.Do(context.Background(), request(account, key, operation), func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
 		op.State = state
+		if state == idempotency.AwaitingApproval {
+			return idempotency.Answer{State: state}, s.box.Ask(tx, op, s.target.Name, "mirror", []byte(key), approval.Question{Facts: map[string]string{"title": key}, Consequence: "It is there."})
+		}
 		return idempotency.Answer{State: state}, s.box.Enqueue(tx, op, s.target.Name, "mirror", []byte(key))
 	})
 	if err != nil || result.Outcome != idempotency.OutcomeAccepted {
@@ -145,7 +152,7 @@ func (s *stage) acceptIn(state idempotency.State, account, key, operation string
 
 func request(account, key, operation string) idempotency.Request {
 	return idempotency.Request{
-		Key: idempotency.Key(key), Type: operation,
+		Key: idempotency.Key(key), Type: operation, Principal: "agent",
 		Command: idempotency.Command{Account: account, Method: "POST", Path: "/v1/tickets", Body: map[string]any{"title": key}},
 	}
 }

@@ -24,6 +24,16 @@ type Target struct {
 	// Lock is of a target whose effects each hold one; nil: of none.
 	Lock *Lock
 
+	// World returns the version of what a person is shown beside the command when they are asked whether an effect may go out: an
+	// approval holds while it is the same. It is compared in the transaction of the answer and of every take, after the statement
+	// that decides, so it must rest on what cannot change until that transaction ends. When the question is put, the rows of the
+	// effect's own operation may not be there yet. Nil: the command says it all.
+	World func(tx database.Tx, e Effect) (string, error)
+
+	// Approved is called in the transaction in which a person lets an effect go out, which is queued then: it makes it due (Turn), lets
+	// it wait for its turn, or refuses it (Refuse). Nil: it is due.
+	Approved func(tx database.Tx, e Effect) error
+
 	Timeout     time.Duration // of one call
 	Lease       time.Duration // whom not to disturb; longer than Timeout
 	MaxAttempts int           // sends of one effect
@@ -72,7 +82,17 @@ const (
 	ByClosing   Reason = "closing"   // it was closed before it took effect
 	ByPerson    Reason = "person"    // a person decided
 	ByStop      Reason = "stop"      // it was broken off while it went on
+
+	// The next three are the codes of their problems.
+	ByRejection Reason = "approval-rejected" // a person said no
+	ByExpiry    Reason = "approval-expired"  // nobody said yes in time, or it did not go out in time after that
+	ByStaleness Reason = "approval-stale"    // what they were shown is not what is there now
 )
+
+// Unapproved reports whether an effect has ended for want of an approval. What is to be told stands in the evidence.
+func (end End) Unapproved() bool {
+	return end.Reason == ByRejection || end.Reason == ByExpiry || end.Reason == ByStaleness
+}
 
 // check reports what is wrong with a target's settings.
 func (t Target) check() error {
@@ -99,10 +119,13 @@ func (t Target) check() error {
 	return catalogue.CheckEffects(t.Name, t.Types)
 }
 
-// sendBy is the last moment for a send that is taken now to begin: it must end within the lease, before the deadline and, where the target
-// knows it by its key, within the window in which the target remembers that, counted from the first send.
+// sendBy is the last moment for a send that is taken now to begin: it must end within the lease, before its deadline, while its approval is valid, if
+// it needs one, and, where the target knows it by its key, within the window in which the target remembers that, counted from the first send.
 func (t Target) sendBy(e Effect, now time.Time) time.Time {
 	end := now.Add(t.Lease)
+	if e.ApprovedUntil != nil && e.ApprovedUntil.Before(end) {
+		end = *e.ApprovedUntil
+	}
 	if e.Deadline != nil && e.Deadline.Before(end) {
 		end = *e.Deadline
 	}

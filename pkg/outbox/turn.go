@@ -10,7 +10,7 @@ import (
 
 // Wait writes an effect as Enqueue does, for an operation that waits for its turn: it is not due before Turn.
 func (o *Outbox) Wait(tx database.Tx, op idempotency.Operation, target, name string, command []byte) error {
-	return o.insert(tx, op, target, name, command, nil)
+	return o.insertQueued(tx, op, target, name, command, nil)
 }
 
 // Turn makes the effect of an operation due. It is called in the transaction that gives it what it has waited for; call Nudge after

@@ -42,6 +42,7 @@ func (s *Server) fail(c echo.Context, err error) {
 		p.Instance = instance(c.Request(), p)
 	}
 	r.code = p.Code
+	s.deny(c, p) // before the caller hears it, who then finds it in the events
 	p.Write(res)
 }
 

@@ -14,7 +14,8 @@ import (
 
 // metrics are the numbers about HTTP. Each server has a registry of its own, so that several services can live in one process.
 type metrics struct {
-	requests *prometheus.HistogramVec // its _count is the number of requests
+	requests   *prometheus.HistogramVec // its _count is the number of requests
+	unrecorded prometheus.Counter
 }
 
 // From a replay out of memory to an answer that was waited for with Prefer: wait=30.
@@ -29,9 +30,15 @@ func newMetrics(registry *prometheus.Registry, service string, inFlight *atomic.
 			Buckets:     durationBuckets,
 			ConstLabels: labels,
 		}, []string{"route", "method", "status"}),
+		unrecorded: prometheus.NewCounter(prometheus.CounterOpts{
+			Name:        "einmal_denied_unrecorded_total",
+			Help:        "Refused attempts without an event, because their account had too many at once; each has its log line.",
+			ConstLabels: labels,
+		}),
 	}
 	registry.MustRegister(
 		m.requests,
+		m.unrecorded,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name:        "einmal_http_requests_in_flight",
 			Help:        "Requests that are being answered.",

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/einmal/einmal/pkg/idempotency"
 )
 
 // The limits of a connection. They are no settings: nothing about a deployment makes other values right.
@@ -60,6 +63,8 @@ type Server struct {
 	identities identities
 	demo       bool
 	limits     limits
+	denials    limits // of events about refused attempts
+	noteDenied func(ctx context.Context, e idempotency.Event)
 	metrics    metrics
 	registry   *prometheus.Registry
 	inFlight   atomic.Int64
@@ -87,6 +92,7 @@ func New(config Config, service Service) (*Server, error) {
 		identities: known,
 		demo:       demo,
 		limits:     newLimits(config, known),
+		denials:    newDenials(known),
 		registry:   prometheus.NewRegistry(),
 		leaving:    make(chan struct{}),
 	}

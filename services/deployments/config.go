@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/einmal/einmal/pkg/audit"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/server"
 )
@@ -13,6 +14,7 @@ import (
 type Config struct {
 	server.Config `set:"listen=127.0.0.1:8083"`
 	catalogue.Settings
+	audit.Sealing
 	Cluster
 
 	// The embedded database by default, so that one command runs everything.

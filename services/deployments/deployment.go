@@ -21,6 +21,7 @@ type Deployment struct {
 	Reason           string            // why it has not succeeded
 	ExpectedVersion  *int64            // of the environment; nil: any
 	Arrival          int64             // the order of deployments in an environment
+	Queues           bool              // where it finds the environment locked when a person has said yes
 	Waiting          bool              // for the lock
 	QueuePosition    int64             // from 1 on while it waits
 	FencingToken     int64             // the highest that was drawn for it; 0: it was never sent

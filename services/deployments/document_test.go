@@ -16,11 +16,14 @@ func TestTheDocumentAsAPage(t *testing.T) { start(t, database.SQLite).CheckPage(
 
 func TestThePolicy(t *testing.T) {
 	operations := start(t, database.SQLite).CheckPolicy(t, "deployments",
-		"deployment.cancel", "deployment.create", "deployment.rollback", "environment.put", "operation.cancel", "operation.reconcile", "review.resolve")
-	for operation, target := range map[string]string{
-		"deployment.create": "cluster", "deployment.cancel": "cluster", "deployment.rollback": "cluster", "environment.put": "none",
+		"approval.decide", "deployment.cancel", "deployment.create", "deployment.rollback", "environment.put", "operation.cancel", "operation.reconcile", "review.resolve")
+	for operation, want := range map[string]struct{ target, approval string }{
+		"deployment.create":   {"cluster", "when the environment requires it"},
+		"deployment.cancel":   {"cluster", "never"},
+		"deployment.rollback": {"cluster", "always"},
+		"environment.put":     {"none", "never"},
 	} {
-		if e := operations[operation]; e["owner"] != "deployments" || e["target"] != target || e["approval"] != "never" {
+		if e := operations[operation]; e["owner"] != "deployments" || e["target"] != want.target || e["approval"] != want.approval {
 			t.Errorf("%s: %v", operation, e)
 		}
 	}

@@ -31,16 +31,16 @@ func (cs commands) deploy(ctx context.Context, req idempotency.Request, command 
 			return idempotency.Answer{}, err
 		}
 		d := newDeployment(op, command.Service, env, command.Artifact, tx.Now)
-		d.ExpectedVersion = command.ExpectedVersion
+		d.ExpectedVersion, d.Queues = command.ExpectedVersion, command.WhenLocked == queue
 		switch {
-		case env.locked() && command.WhenLocked == queue:
-			d.Waiting = true
+		case env.locked() && d.Queues:
+			d.Waiting = !env.ApprovalRequired // else it comes to the queue when a person has said yes
 		case env.locked():
 			return idempotency.Answer{}, cs.refuseLocked(tx, env)
 		case !d.fits(env):
 			return idempotency.Answer{}, idemhttp.RefusalFinal(op, problem.New(problem.EnvironmentChanged, changedReason(d, env)))
 		}
-		return cs.accept(tx, op, d)
+		return cs.accept(tx, op, d, env.ApprovalRequired)
 	})
 }
 
@@ -53,14 +53,23 @@ func (cs commands) do(ctx context.Context, req idempotency.Request, apply idempo
 	return result, err
 }
 
-// accept writes a deployment together with its effect, which is due at once if it holds its environment.
-func (cs commands) accept(tx database.Tx, op idempotency.Operation, d Deployment) (idempotency.Answer, error) {
+// accept writes a deployment together with its effect, which is due at once if it holds its environment. If a person is to be asked, it
+// holds nothing before they have said yes.
+func (cs commands) accept(tx database.Tx, op idempotency.Operation, d Deployment, asks bool) (idempotency.Answer, error) {
 	command, err := idemhttp.Marshal(rolloutCommand{Account: d.AccountID, Environment: d.Environment, Service: d.Service, Artifact: d.Artifact})
 	if err != nil {
 		return idempotency.Answer{}, err
 	}
 	if err := cs.store.insert(tx, d); err != nil {
 		return idempotency.Answer{}, err
+	}
+	if asks {
+		live, err := cs.store.release(tx, d.AccountID, d.Environment, d.Service)
+		if err != nil && !errors.Is(err, errNotFound) {
+			return idempotency.Answer{}, err
+		}
+		op.State = idempotency.AwaitingApproval
+		return idempotency.Answer{State: op.State, Resource: about(d.ID)}, cs.outbox.Ask(tx, op, clusterName, "rollout", command, askToDeploy(d, live))
 	}
 	enqueue := cs.outbox.Wait
 	if !d.Waiting {

@@ -10,8 +10,8 @@ import (
 	"github.com/einmal/einmal/pkg/problem"
 )
 
-// rollBack accepts a deployment of what was live before, exactly as it was named then. It is an operation of its own, and nothing
-// makes one by itself.
+// rollBack accepts a deployment of what was live before, exactly as it was named then, once a person has said yes. It is an operation of
+// its own, and nothing makes one by itself.
 func (cs commands) rollBack(ctx context.Context, req idempotency.Request, id string, command *rollbackDeployment) (idempotency.Result, error) {
 	return cs.do(ctx, req, func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
 		d, err := cs.aboutDeployment(tx, op.AccountID, id)
@@ -41,7 +41,7 @@ func (cs commands) rollBack(ctx context.Context, req idempotency.Request, id str
 		}
 		back := newDeployment(op, d.Service, env, target.Artifact, tx.Now)
 		back.Kind, back.RollbackOf = Rollback, d.ID
-		return cs.accept(tx, op, back)
+		return cs.accept(tx, op, back, true)
 	})
 }
 

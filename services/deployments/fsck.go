@@ -1,20 +1,30 @@
 package deployments
 
 import (
-	"context"
 	"slices"
 
-	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/fsck"
 )
 
-// Fsck checks the database of the service.
-func Fsck(ctx context.Context, db *database.DB) ([]fsck.Violation, error) {
-	return fsck.Run(ctx, db, slices.Concat(fsck.Operations, fsck.EffectsInTurn, checks)...)
+// Checks are what must always be true of the database of the service.
+func Checks() []fsck.Check { return slices.Concat(fsck.Operations, fsck.EffectsInTurn, checks) }
+
+// Ledger is how rollouts and stops stand in the ledger of a cluster.
+var Ledger = fsck.Ledger{
+	Target: "cluster", Begun: []string{"rollout"},
+	SQL: `SELECT e.account_id, e.id, e.operation_id, e.effect_key, e.reference, e.state, CASE e.target WHEN 'cluster' THEN 'rollout' ELSE 'stop' END AS kind, -1 AS amount_minor,
+		coalesce(d.artifact, s.artifact, '') AS artifact
+		FROM effects e
+		LEFT JOIN deployments d ON d.account_id = e.account_id AND d.operation_id = e.operation_id
+		LEFT JOIN deployments s ON s.account_id = e.account_id AND s.stop_operation_id = e.operation_id AND s.stop_operation_id <> ''`,
 }
 
-// open are the states in which a rollout is not over.
-const open = `('awaiting_approval', 'queued', 'running', 'unknown')`
+// open are the states in which a rollout is not over, and underWay those in which it holds its environment or waits for it: while a
+// person is asked it does neither.
+const (
+	open     = `('awaiting_approval', 'queued', 'running', 'unknown')`
+	underWay = `('queued', 'running', 'unknown')`
+)
 
 // checks are the invariants of deployments, their environments, and the operations that make and break off both.
 var checks = []fsck.Check{
@@ -36,7 +46,9 @@ var checks = []fsck.Check{
 		Name: "every deployment was made by an operation that brings a release out",
 		SQL: `SELECT d.account_id, d.id FROM deployments d WHERE NOT EXISTS (SELECT 1 FROM operations o JOIN effects e
 				ON e.account_id = o.account_id AND e.operation_id = o.id
-			WHERE o.account_id = d.account_id AND o.id = d.operation_id AND o.type IN ('deployment.create', 'deployment.rollback'))`,
+			WHERE o.account_id = d.account_id AND o.id = d.operation_id AND o.type IN ('deployment.create', 'deployment.rollback'))
+			AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.account_id = d.account_id AND e.operation_id = d.operation_id
+				AND e.type IN ('deployment.create', 'deployment.rollback') AND e.idempotency_key = '')`,
 		Advice: "Nobody was told of this deployment. Find out what wrote it.",
 	},
 	{
@@ -49,14 +61,14 @@ var checks = []fsck.Check{
 		Name: "a lock is held by a deployment that is not over",
 		SQL: `SELECT v.account_id, v.name AS id FROM environments v WHERE v.holder <> '' AND NOT EXISTS
 			(SELECT 1 FROM deployments d JOIN effects e ON e.account_id = d.account_id AND e.operation_id = d.operation_id
-			WHERE d.account_id = v.account_id AND d.id = v.holder AND d.environment = v.name AND NOT d.waiting AND e.state IN ` + open + `)`,
+			WHERE d.account_id = v.account_id AND d.id = v.holder AND d.environment = v.name AND NOT d.waiting AND e.state IN ` + underWay + `)`,
 		Advice: "Nobody will leave this lock. Ask the cluster what runs in the environment before anything is changed by hand.",
 	},
 	{
-		Name: "a deployment that is not over holds its environment or waits for it",
+		Name: "a deployment that is under way holds its environment or waits for it",
 		SQL: `SELECT d.account_id, d.id FROM deployments d JOIN effects e ON e.account_id = d.account_id AND e.operation_id = d.operation_id
 			JOIN environments v ON v.account_id = d.account_id AND v.name = d.environment
-			WHERE (e.state IN ` + open + ` AND NOT d.waiting AND v.holder <> d.id) OR (e.state NOT IN ` + open + ` AND d.waiting)`,
+			WHERE (e.state IN ` + underWay + ` AND NOT d.waiting AND v.holder <> d.id) OR (e.state NOT IN ` + underWay + ` AND d.waiting)`,
 		Advice: "This rollout is not kept apart from others. Ask the cluster what runs in the environment, and cancel it.",
 	},
 	{

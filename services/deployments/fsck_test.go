@@ -9,6 +9,7 @@ import (
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/fsck"
 	"github.com/einmal/einmal/services/deployments"
 )
 
@@ -19,7 +20,7 @@ const (
 	made      = "every deployment was made by an operation that brings a release out"
 	finished  = "a deployment is finished when its rollout has ended"
 	held      = "a lock is held by a deployment that is not over"
-	apart     = "a deployment that is not over holds its environment or waits for it"
+	apart     = "a deployment that is under way holds its environment or waits for it"
 	one       = "one rollout goes on in an environment"
 	waits     = "whoever waits for an environment waits for somebody, and was never sent"
 	due       = "a rollout that is not due waits for its environment"
@@ -102,7 +103,7 @@ func (r running) damaged(t *testing.T, damage []string) (checks []string) {
 	for _, statement := range damage {
 		exec(statement)
 	}
-	all, err := deployments.Fsck(context.Background(), r.db)
+	all, err := fsck.Run(context.Background(), r.db, deployments.Checks()...)
 	if err != nil {
 		t.Fatal(err)
 	}

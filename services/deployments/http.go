@@ -53,6 +53,9 @@ func caller(c echo.Context) idemhttp.Caller {
 	return idemhttp.Caller{Account: p.Account, Principal: p.Name}
 }
 
+// auditor reports whether the caller may read what everyone in the account did, and not only what it did itself.
+func auditor(c echo.Context) bool { return server.PrincipalOf(c).Has(server.Auditor) }
+
 // write reads a command, completes it, executes it, and answers; with Prefer: wait after the effect has ended, if it does in time.
 func write[C idemhttp.Command](a api, c echo.Context, operationType string, command C,
 	complete func(ctx context.Context, account string, param func(string) string, command idemhttp.Command) error,

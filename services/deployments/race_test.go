@@ -79,7 +79,7 @@ func TestARollbackWaitsForWhatIsSettled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if back := s.accepted(t, <-asked); back.Artifact != image("a") {
+	if back := s.approved(t, <-asked); back.Artifact != image("a") {
 		t.Errorf("%+v", back)
 	}
 	await(t, "it is live", func() bool { return s.prod(t).live() == image("a") })

@@ -29,8 +29,7 @@ func TestARollback(t *testing.T) {
 		})
 
 		t.Run("is an operation of its own, of exactly what was live before", func(t *testing.T) {
-			a := s.about(t, second.ID, "rollback", "r3", nothing)
-			back := s.accepted(t, a)
+			back := s.approved(t, s.about(t, second.ID, "rollback", "r3", nothing))
 			if back.Kind != "rollback" || back.RollbackOf != second.ID || back.Artifact != image("a") || back.OperationID == second.OperationID {
 				t.Errorf("%+v", back)
 			}
@@ -59,7 +58,7 @@ func TestARollback(t *testing.T) {
 			} {
 				expect(t, s.about(t, failing.ID, "rollback", k[:4], `{"to":"`+to+`"}`), 409, problem.NoRollbackTarget)
 			}
-			back := s.accepted(t, s.about(t, failing.ID, "rollback", "to-b", `{"to":"`+second.ID+`"}`))
+			back := s.approved(t, s.about(t, failing.ID, "rollback", "to-b", `{"to":"`+second.ID+`"}`))
 			if back.Artifact != image("b") {
 				t.Errorf("%+v", back)
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/fsck"
 	"github.com/einmal/einmal/pkg/problem"
 	"github.com/einmal/einmal/pkg/server"
 	"github.com/einmal/einmal/pkg/server/servertest"
@@ -67,7 +68,7 @@ func startOn(t *testing.T, db *database.DB, c cluster, changes ...func(*deployme
 func defaults() deployments.Config {
 	return deployments.Config{
 		Config:      server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second},
-		Settings:    catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, EffectDeadline: 24 * time.Hour},
+		Settings:    catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute, EffectDeadline: 24 * time.Hour},
 		Cluster:     deployments.Cluster{FollowEvery: 200 * time.Millisecond},
 		ProviderURL: "http://127.0.0.1:8090", ProviderToken: "demo-provider", ProviderReadToken: "demo-provider-read", Namespace: "einmal",
 		ProviderTimeout: 10 * time.Second, EffectLease: 30 * time.Second, ReconcileEvery: 2 * time.Second, KeyWindow: 24 * time.Hour,
@@ -130,6 +131,7 @@ type deployment struct {
 type operation struct {
 	ID, Type, State, Effect, Target, Reference string
 	ReviewID                                   string `json:"review_id"`
+	ApprovalID                                 string `json:"approval_id"`
 	NextAction                                 string `json:"next_action"`
 	Resource                                   struct{ ID, Href string }
 	Response                                   struct {
@@ -137,6 +139,16 @@ type operation struct {
 		Body   json.RawMessage
 	}
 	Attempts []struct{ Outcome, Error string }
+}
+
+// approval is a question to a person as they read it.
+type approval struct {
+	ID, State, Fingerprint, Reason, Consequence string
+	OperationID                                 string    `json:"operation_id"`
+	RequestedBy                                 string    `json:"requested_by"`
+	DecidedBy                                   string    `json:"decided_by"`
+	ExpiresAt                                   time.Time `json:"expires_at"`
+	Facts                                       map[string]any
 }
 
 // environment is the resource as a client reads it.
@@ -179,6 +191,33 @@ func (r running) accepted(t *testing.T, a servertest.Answer) deployment {
 		t.Fatalf("got %s, want it accepted", a)
 	}
 	return r.now(t, op.Resource.ID)
+}
+
+// approval reads the question about a deployment.
+func (r running) approval(t *testing.T, d deployment) (a approval) {
+	t.Helper()
+	r.As("demo-approver").Send(t, "GET", "/v1/approvals/"+r.operation(t, d.OperationID).ApprovalID, "").Decode(t, &a)
+	return a
+}
+
+// decide decides about a deployment that waits for a person.
+func (r running) decide(t *testing.T, k string, d deployment, decision string) servertest.Answer {
+	t.Helper()
+	a := r.approval(t, d)
+	return r.As("demo-approver").Send(t, "POST", "/v1/approvals/"+a.ID+"/decision", fmt.Sprintf(`{"decision":%q,"fingerprint":%q}`, decision, a.Fingerprint), key("%s", k))
+}
+
+// approved is the deployment that an answer has accepted and that a person has let go.
+func (r running) approved(t *testing.T, a servertest.Answer) deployment {
+	t.Helper()
+	d := r.accepted(t, a)
+	if d.State != "awaiting_approval" {
+		t.Fatalf("got %+v, want it to wait for a person", d)
+	}
+	if yes := r.decide(t, "yes-"+d.ID, d, "approve"); yes.Status != 200 {
+		t.Fatalf("%s", yes)
+	}
+	return d
 }
 
 // succeeds deploys and waits until that is live.
@@ -257,7 +296,7 @@ func expect(t *testing.T, a servertest.Answer, status int, code problem.Code) pr
 // healthy holds the database and the cluster to what must be true after everything.
 func (r running) healthy(t *testing.T) {
 	t.Helper()
-	violations, err := deployments.Fsck(context.Background(), r.db)
+	violations, err := fsck.Run(context.Background(), r.db, deployments.Checks()...)
 	if err != nil || len(violations) > 0 {
 		t.Errorf("the database: %+v, %v", violations, err)
 	}

@@ -11,8 +11,13 @@ import (
 	"github.com/einmal/einmal/pkg/problem"
 )
 
-// byChange ends a plan whose environment has changed before its turn came.
-const byChange outbox.Reason = "environment changed"
+const (
+	// byChange ends a plan whose environment has changed before its turn came.
+	byChange outbox.Reason = "environment changed"
+
+	// byLock ends one that finds its environment locked when a person has said yes, and that does not wait.
+	byLock outbox.Reason = "environment locked"
+)
 
 // settler writes down how rollouts and stops ended: at the deployment, at its environment, and as the operation's final answer.
 type settler struct {
@@ -112,7 +117,12 @@ func (s *settler) failure(tx database.Tx, d Deployment, end outbox.End) (*proble
 	case live.Artifact != "":
 		runs = "What was live before is " + live.Artifact + "."
 	}
+	if end.Unapproved() {
+		return problem.New(problem.Code(end.Reason), end.Evidence.Says+" "+runs), nil
+	}
 	switch end.Reason {
+	case byLock:
+		return s.lockedWhenApproved(tx, d)
 	case byChange:
 		env, err := s.store.environment(tx.DB, d.AccountID, d.Environment)
 		return problem.New(problem.EnvironmentChanged, changedReason(d, env)), err

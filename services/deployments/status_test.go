@@ -44,7 +44,7 @@ func (h *history) look(t *testing.T, r running, d deployment) deployment {
 	return now
 }
 
-// The states of the status resource are those of docs/protocol.md, and lead where its diagram says. awaiting_approval comes with people.
+// The states of the status resource are those of docs/protocol.md, and lead where its diagram says.
 func TestTheStatusReachesEveryState(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s := startAt(t, kind, startCluster(t, kind, 300*time.Millisecond))
@@ -68,7 +68,13 @@ func TestTheStatusReachesEveryState(t *testing.T) {
 		s.cluster.arm("send", "after", "half", "")
 		h.follow(t, s, s.accepted(t, s.deploy(t, "half", command("0", ""))))
 
-		want := []string{"canceled", "failed", "queued", "running", "succeeded", "unknown"}
+		asked := s.accepted(t, s.deploy(t, "asks", toProduction("1", "")))
+		h.last = ""
+		h.look(t, s, asked)
+		s.decide(t, "yes", asked, "approve")
+		h.follow(t, s, asked)
+
+		want := []string{"awaiting_approval", "canceled", "failed", "queued", "running", "succeeded", "unknown"}
 		if diff := cmp.Diff(want, slices.Sorted(maps.Keys(h.seen))); diff != "" {
 			t.Errorf("states that were seen (-want +got)\n%s", diff)
 		}

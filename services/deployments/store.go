@@ -38,6 +38,7 @@ type row struct {
 	Artifact         string
 	ExpectedVersion  *int64
 	Arrival          int64
+	Queues           bool
 	Waiting          bool
 	FencingToken     int64
 	StopOperationID  string
@@ -58,13 +59,18 @@ func (row) TableName() string { return "deployments" }
 func (s store) insert(tx database.Tx, d Deployment) error {
 	err := tx.AtCommit().Create(&row{
 		AccountID: d.AccountID, ID: d.ID, OperationID: d.OperationID, Kind: d.Kind, RollbackOf: d.RollbackOf, Service: d.Service,
-		Environment: d.Environment, Artifact: d.Artifact, ExpectedVersion: d.ExpectedVersion, Arrival: d.Arrival, Waiting: d.Waiting,
+		Environment: d.Environment, Artifact: d.Artifact, ExpectedVersion: d.ExpectedVersion, Arrival: d.Arrival, Queues: d.Queues, Waiting: d.Waiting,
 		CreatedAt: d.CreatedAt,
 	}).Error
 	if err != nil {
 		return fmt.Errorf("insert deployment: %w", err)
 	}
 	return nil
+}
+
+// arrives notes that a deployment comes to its environment only now, and whether it waits there.
+func (s store) arrives(tx database.Tx, d Deployment) error {
+	return s.change(tx, "note arrival", "arrival = ?, waiting = ?", d, d.Arrival, d.Waiting)
 }
 
 // drawn notes the token that a deployment is about to be sent under.
@@ -152,7 +158,7 @@ func (s store) list(ctx context.Context, account string, f filter, before string
 const stateOfEffect = `(SELECT e.state FROM effects e WHERE e.account_id = deployments.account_id AND e.operation_id = deployments.operation_id)`
 
 // columns are those of a row, by name: with * a migration beside us breaks statements that are prepared.
-const columns = `account_id, id, operation_id, kind, rollback_of, service, environment, artifact, expected_version, arrival, waiting, fencing_token,
+const columns = `account_id, id, operation_id, kind, rollback_of, service, environment, artifact, expected_version, arrival, queues, waiting, fencing_token,
 	stop_operation_id, reported_artifact, reason, replaced, created_at, started_at, finished_at, coalesce(` + stateOfEffect + `, '') AS state,
 	CASE WHEN waiting THEN (SELECT count(*) FROM deployments q WHERE q.account_id = deployments.account_id
 		AND q.environment = deployments.environment AND q.waiting AND q.arrival <= deployments.arrival) ELSE 0 END AS queue_position`
@@ -178,7 +184,7 @@ func read(query *gorm.DB) ([]Deployment, error) {
 		deployments[i] = Deployment{
 			AccountID: r.AccountID, ID: r.ID, OperationID: r.OperationID, Kind: r.Kind, RollbackOf: r.RollbackOf, Service: r.Service,
 			Environment: r.Environment, Artifact: r.Artifact, State: idempotency.State(r.State), Reason: r.Reason, ExpectedVersion: r.ExpectedVersion,
-			Arrival: r.Arrival, Waiting: r.Waiting, QueuePosition: r.QueuePosition, FencingToken: r.FencingToken, StopOperationID: r.StopOperationID,
+			Arrival: r.Arrival, Queues: r.Queues, Waiting: r.Waiting, QueuePosition: r.QueuePosition, FencingToken: r.FencingToken, StopOperationID: r.StopOperationID,
 			ReportedArtifact: r.ReportedArtifact, Replaced: r.Replaced, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		}
 	}

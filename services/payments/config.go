@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/einmal/einmal/pkg/audit"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/server"
 )
@@ -14,6 +15,7 @@ import (
 type Config struct {
 	server.Config `set:"listen=127.0.0.1:8082"`
 	catalogue.Settings
+	audit.Sealing
 	Provider
 
 	// The embedded database by default, so that one command runs everything.

@@ -17,8 +17,8 @@ func TestTheDocumentAsAPage(t *testing.T) { start(t, database.SQLite).CheckPage(
 
 func TestThePolicy(t *testing.T) {
 	operations := start(t, database.SQLite).CheckPolicy(t, "payments",
-		"operation.cancel", "operation.reconcile", "order.put", "payment.cancel", "payment.capture", "payment.create", "refund.create", "review.resolve")
-	if p := operations["payment.create"]; p["owner"] != "payments" || p["max_cost"] == nil {
+		"approval.decide", "operation.cancel", "operation.reconcile", "order.put", "payment.cancel", "payment.capture", "payment.create", "refund.create", "review.resolve")
+	if p := operations["payment.create"]; p["owner"] != "payments" || p["max_cost"] == nil || p["approval"] != "when the amount is 10000 or more, in major units of its currency" {
 		t.Errorf("payment.create: %v", p)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/einmal/einmal/pkg/approval"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
@@ -17,28 +18,30 @@ type commands struct {
 	store         store
 	outbox        *outbox.Outbox
 	paymentMethod string
+	threshold     int64 // in major units, from which on a person is asked about a payment
 }
 
-// accept executes a command that has an effect outside: what apply returns is only the resource it is about.
-func (cs commands) accept(ctx context.Context, req idempotency.Request, apply func(tx database.Tx, op idempotency.Operation) (idempotency.Resource, error)) (idempotency.Result, error) {
-	result, err := cs.exec.Do(ctx, req, func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
-		op.State = idempotency.Queued
-		resource, err := apply(tx, op)
-		return idempotency.Answer{State: op.State, Resource: resource}, err
-	})
+// accept executes a command that has an effect outside.
+func (cs commands) accept(ctx context.Context, req idempotency.Request, apply idempotency.Apply) (idempotency.Result, error) {
+	result, err := cs.exec.Do(ctx, req, apply)
 	if result.Outcome == idempotency.OutcomeAccepted {
 		cs.outbox.Nudge()
 	}
 	return result, err
 }
 
-// enqueue writes the effect of an operation.
-func (cs commands) enqueue(tx database.Tx, op idempotency.Operation, target, name string, command any) error {
+// enqueue writes the effect of an operation, and accepts it. With a question it waits for a person's yes.
+func (cs commands) enqueue(tx database.Tx, op idempotency.Operation, about idempotency.Resource, target, name string, command any, q *approval.Question) (idempotency.Answer, error) {
 	text, err := idemhttp.Marshal(command)
 	if err != nil {
-		return err
+		return idempotency.Answer{}, err
 	}
-	return cs.outbox.Enqueue(tx, op, target, name, text)
+	if q != nil {
+		op.State = idempotency.AwaitingApproval
+		return idempotency.Answer{State: op.State, Resource: about}, cs.outbox.Ask(tx, op, target, name, text, *q)
+	}
+	op.State = idempotency.Queued
+	return idempotency.Answer{State: op.State, Resource: about}, cs.outbox.Enqueue(tx, op, target, name, text)
 }
 
 // refuse refuses for good.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/einmal/einmal/pkg/approval"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/problem"
@@ -12,26 +13,34 @@ import (
 
 // createPayment accepts the authorising of an order's amount.
 func (cs commands) createPayment(ctx context.Context, req idempotency.Request, command *createPayment) (idempotency.Result, error) {
-	return cs.accept(ctx, req, func(tx database.Tx, op idempotency.Operation) (idempotency.Resource, error) {
+	return cs.accept(ctx, req, func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
 		payment := newPayment(op.AccountID, idempotency.NewID("pay", tx.Now), op.ID, command, tx.Now)
 		asOrdered, err := cs.store.freezeOrder(tx, op.AccountID, command.OrderID, command.amount)
 		if err != nil {
-			return idempotency.Resource{}, err
+			return idempotency.Answer{}, err
 		}
 		if !asOrdered {
-			return idempotency.Resource{}, cs.notAsOrdered(tx, op, command)
+			return idempotency.Answer{}, cs.notAsOrdered(tx, op, command)
 		}
 		inserted, err := cs.store.insertPayment(tx, payment)
 		if err != nil {
-			return idempotency.Resource{}, err
+			return idempotency.Answer{}, err
 		}
 		if !inserted {
-			return idempotency.Resource{}, cs.notPayable(tx, op, command.OrderID)
+			return idempotency.Answer{}, cs.notPayable(tx, op, command.OrderID)
 		}
-		return aboutPayment(payment.ID), cs.enqueue(tx, op, targetAuthorize, effectAuthorize, authorizeCommand{
+		var q *approval.Question
+		if atLeast(payment.Amount, cs.threshold) {
+			order, err := cs.store.order(tx.DB, op.AccountID, command.OrderID)
+			if err != nil {
+				return idempotency.Answer{}, err
+			}
+			q = askToPay(payment, order)
+		}
+		return cs.enqueue(tx, op, aboutPayment(payment.ID), targetAuthorize, effectAuthorize, authorizeCommand{
 			PaymentID: payment.ID, OrderID: payment.OrderID, Account: op.AccountID, PaymentMethod: cs.paymentMethod,
 			AmountMinor: payment.Amount.Minor, Currency: payment.Amount.Currency.String(),
-		})
+		}, q)
 	})
 }
 
@@ -66,10 +75,10 @@ func (cs commands) notPayable(tx database.Tx, op idempotency.Operation, orderID 
 
 // capturePayment accepts the capture of a payment.
 func (cs commands) capturePayment(ctx context.Context, req idempotency.Request, id string, command *capturePayment) (idempotency.Result, error) {
-	return cs.change(ctx, req, id, command.amount.Minor, func(tx database.Tx, op idempotency.Operation, p Payment) error {
-		return cs.enqueue(tx, op, targetCapture, effectCapture, captureCommand{
+	return cs.change(ctx, req, id, command.amount.Minor, func(tx database.Tx, op idempotency.Operation, p Payment) (idempotency.Answer, error) {
+		return cs.enqueue(tx, op, aboutPayment(p.ID), targetCapture, effectCapture, captureCommand{
 			PaymentID: p.ID, Reference: p.Reference, AmountMinor: command.amount.Minor, Currency: command.amount.Currency.String(),
-		})
+		}, nil)
 	}, func(op idempotency.Operation, p Payment) error {
 		if command.amount.Minor > p.Amount.Minor {
 			return refuse(op, problem.CaptureExceedsAuthorized, fmt.Sprintf("Authorized are %s %s.", p.Amount, p.Amount.Currency))
@@ -80,37 +89,37 @@ func (cs commands) capturePayment(ctx context.Context, req idempotency.Request, 
 
 // cancelPayment accepts the cancel of a payment.
 func (cs commands) cancelPayment(ctx context.Context, req idempotency.Request, id string) (idempotency.Result, error) {
-	return cs.change(ctx, req, id, 0, func(tx database.Tx, op idempotency.Operation, p Payment) error {
-		return cs.enqueue(tx, op, targetCancel, effectCancel, cancelCommand{PaymentID: p.ID, Reference: p.Reference})
+	return cs.change(ctx, req, id, 0, func(tx database.Tx, op idempotency.Operation, p Payment) (idempotency.Answer, error) {
+		return cs.enqueue(tx, op, aboutPayment(p.ID), targetCancel, effectCancel, cancelCommand{PaymentID: p.ID, Reference: p.Reference}, nil)
 	}, func(idempotency.Operation, Payment) error { return nil }, problem.PaymentNotCancelable)
 }
 
 // change accepts a capture or a cancel: one at a time, of what is authorized. limits says what of the command a payment does not
 // allow; never is the refusal of a payment that is past both.
 func (cs commands) change(ctx context.Context, req idempotency.Request, id string, least int64,
-	enqueue func(tx database.Tx, op idempotency.Operation, p Payment) error,
+	enqueue func(tx database.Tx, op idempotency.Operation, p Payment) (idempotency.Answer, error),
 	limits func(op idempotency.Operation, p Payment) error, never problem.Code,
 ) (idempotency.Result, error) {
-	return cs.accept(ctx, req, func(tx database.Tx, op idempotency.Operation) (idempotency.Resource, error) {
+	return cs.accept(ctx, req, func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
 		begun, err := cs.store.beginChange(tx, op.AccountID, id, op.ID, least)
 		if err != nil {
-			return idempotency.Resource{}, err
+			return idempotency.Answer{}, err
 		}
 		payment, err := cs.store.payment(tx.DB, op.AccountID, id)
 		switch {
 		case errors.Is(err, errNotFound):
-			return idempotency.Resource{}, noPayment()
+			return idempotency.Answer{}, noPayment()
 		case err != nil:
-			return idempotency.Resource{}, err
+			return idempotency.Answer{}, err
 		case begun:
-			return aboutPayment(id), enqueue(tx, op, payment)
+			return enqueue(tx, op, payment)
 		case payment.State == Captured, payment.State == Canceled, payment.State == Failed:
-			return idempotency.Resource{}, refuse(op, never, fmt.Sprintf("Payment %s is %s.", id, payment.State))
+			return idempotency.Answer{}, refuse(op, never, fmt.Sprintf("Payment %s is %s.", id, payment.State))
 		}
 		if err := limits(op, payment); err != nil {
-			return idempotency.Resource{}, err
+			return idempotency.Answer{}, err
 		}
-		return idempotency.Resource{}, refuseForNow(problem.PaymentBusy, busy(payment))
+		return idempotency.Answer{}, refuseForNow(problem.PaymentBusy, busy(payment))
 	})
 }
 

@@ -1,16 +1,35 @@
 package payments
 
 import (
-	"context"
 	"slices"
 
-	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/fsck"
 )
 
-// Fsck checks the database of the service.
-func Fsck(ctx context.Context, db *database.DB) ([]fsck.Violation, error) {
-	return fsck.Run(ctx, db, slices.Concat(fsck.Operations, fsck.Effects, checks)...)
+// Checks are what must always be true of the database of the service.
+func Checks() []fsck.Check { return slices.Concat(fsck.Operations, fsck.Effects, checks) }
+
+// Ledger is how effects stand in the ledger of a payment provider. What a capture or cancel was about is known while its operation is.
+var Ledger = fsck.Ledger{
+	Target: "psp", Undo: "void",
+	SQL: `SELECT e.account_id, e.id, e.operation_id, e.effect_key, CASE e.reference WHEN '' THEN coalesce(b.reference, '') ELSE e.reference END AS reference, e.state, '' AS artifact,
+		CASE e.target WHEN 'psp_authorize' THEN 'authorize' WHEN 'psp_capture' THEN 'capture' WHEN 'psp_cancel' THEN 'void' ELSE 'refund' END AS kind,
+		coalesce(p.amount_minor, r.amount_minor, CASE e.target WHEN 'psp_capture' THEN b.captured_minor ELSE b.amount_minor END, -1) AS amount_minor
+		FROM effects e
+		LEFT JOIN payments p ON p.account_id = e.account_id AND p.operation_id = e.operation_id
+		LEFT JOIN refunds r ON r.account_id = e.account_id AND r.operation_id = e.operation_id
+		LEFT JOIN operations o ON o.account_id = e.account_id AND o.id = e.operation_id AND o.type IN ('payment.capture', 'payment.cancel')
+		LEFT JOIN payments b ON b.account_id = o.account_id AND b.id = o.resource_id`,
+}
+
+// authorizings are the operations that authorize payments; of those that are forgotten, what their effects tell.
+const authorizings = `(SELECT account_id, id, state, resource_id FROM operations WHERE type = 'payment.create'
+	UNION ALL SELECT account_id, operation_id, state, '' FROM effects WHERE type = 'payment.create' AND idempotency_key = '')`
+
+// succeeded are the operations of a type that have succeeded, by what they were about; of those that are forgotten, what the log tells.
+func succeeded(operationType, route string) string {
+	return `SELECT account_id, resource_id FROM operations WHERE type = '` + operationType + `' AND state = 'succeeded'
+		UNION ALL SELECT account_id, reference FROM events WHERE type = 'forgotten' AND from_state = 'succeeded' AND route LIKE 'POST /v1/payments/%/` + route + `'`
 }
 
 // checks are the invariants of orders, payments and refunds. No index leads from a payment to what was done with it, so what needs that
@@ -44,7 +63,7 @@ var checks = []fsck.Check{
 	{
 		Name: "a payment and its authorising agree",
 		SQL: `SELECT p.account_id, p.id FROM payments p
-			LEFT JOIN operations o ON o.account_id = p.account_id AND o.id = p.operation_id AND o.type = 'payment.create' AND o.resource_id = p.id
+			LEFT JOIN ` + authorizings + ` o ON o.account_id = p.account_id AND o.id = p.operation_id AND o.resource_id IN (p.id, '')
 			WHERE o.id IS NULL
 			   OR (p.state = 'pending') <> (o.state NOT IN ('succeeded', 'failed', 'canceled'))
 			   OR (p.state IN ('authorized', 'captured') AND o.state <> 'succeeded')
@@ -74,7 +93,7 @@ var checks = []fsck.Check{
 	{
 		Name: "a payment is captured by one capture, with what it asked for",
 		SQL: `SELECT p.account_id, p.id FROM payments p
-			LEFT JOIN (SELECT account_id, resource_id, count(*) AS captures FROM operations WHERE type = 'payment.capture' AND state = 'succeeded'
+			LEFT JOIN (SELECT account_id, resource_id, count(*) AS captures FROM (` + succeeded("payment.capture", "capture") + `) all_of_them
 				GROUP BY account_id, resource_id) done ON done.account_id = p.account_id AND done.resource_id = p.id
 			WHERE coalesce(done.captures, 0) <> CASE WHEN p.state = 'captured' THEN 1 ELSE 0 END
 			   OR (p.state = 'captured') <> (p.captured_minor > 0)`,
@@ -83,8 +102,8 @@ var checks = []fsck.Check{
 	{
 		Name: "a payment is canceled by a cancel, or was never authorized",
 		SQL: `SELECT p.account_id, p.id FROM payments p
-			JOIN operations o ON o.account_id = p.account_id AND o.id = p.operation_id
-			LEFT JOIN (SELECT account_id, resource_id, count(*) AS cancels FROM operations WHERE type = 'payment.cancel' AND state = 'succeeded'
+			JOIN ` + authorizings + ` o ON o.account_id = p.account_id AND o.id = p.operation_id
+			LEFT JOIN (SELECT account_id, resource_id, count(*) AS cancels FROM (` + succeeded("payment.cancel", "cancel") + `) all_of_them
 				GROUP BY account_id, resource_id) done ON done.account_id = p.account_id AND done.resource_id = p.id
 			WHERE coalesce(done.cancels, 0) <> CASE WHEN p.state = 'canceled' AND o.state = 'succeeded' THEN 1 ELSE 0 END`,
 		Advice: "They are settled in one transaction, so one of them was changed afterwards. The provider knows whether the money is held.",
@@ -102,7 +121,7 @@ var checks = []fsck.Check{
 					sum(CASE WHEN o.state NOT IN ('succeeded', 'failed', 'canceled') THEN r.amount_minor ELSE 0 END) AS reserved,
 					sum(CASE WHEN o.state = 'succeeded' THEN r.amount_minor ELSE 0 END) AS refunded,
 					max(r.number) AS last
-				FROM refunds r JOIN operations o ON o.account_id = r.account_id AND o.id = r.operation_id
+				FROM refunds r JOIN effects o ON o.account_id = r.account_id AND o.operation_id = r.operation_id
 				GROUP BY r.account_id, r.payment_id) made ON made.account_id = p.account_id AND made.payment_id = p.id
 			WHERE p.refund_reserved_minor <> coalesce(made.reserved, 0) OR p.refunded_minor <> coalesce(made.refunded, 0) OR p.refunds <> coalesce(made.last, 0)`,
 		Advice: "More could be refunded than is left, or less. Compare the payment's refunds with the provider, then correct the row.",
@@ -112,7 +131,8 @@ var checks = []fsck.Check{
 		SQL: `SELECT r.account_id, r.id FROM refunds r
 			LEFT JOIN operations o ON o.account_id = r.account_id AND o.id = r.operation_id AND o.type = 'refund.create' AND o.resource_id = r.id
 			LEFT JOIN payments p ON p.account_id = r.account_id AND p.id = r.payment_id AND p.currency = r.currency
-			WHERE o.id IS NULL OR p.id IS NULL`,
+			WHERE (o.id IS NULL AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.account_id = r.account_id AND e.operation_id = r.operation_id
+				AND e.type = 'refund.create' AND e.idempotency_key = '')) OR p.id IS NULL`,
 		Advice: "Nobody asked for this refund, or it is of nothing. Compare it with the provider.",
 	},
 	{

@@ -172,6 +172,7 @@ func TestFsckSeesEachOfItsViolations(t *testing.T) {
 	}
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s := start(t, kind)
+		dbtest.Unprotect(t, s.db)
 		id := ids{captured: s.captured("captured"), authorized: s.authorized("authorized")}
 		id.canceled = s.done(s.cancel("x", s.authorized("canceled").ID, wait), "canceled")
 		id.captureOp = s.capture("capture-captured", id.captured.ID, "12.50").Header.Get("Operation-Id")

@@ -79,7 +79,7 @@ const secret = "whsec_test"
 func defaults() payments.Config {
 	return payments.Config{
 		Config:        server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second},
-		Settings:      catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, EffectDeadline: 24 * time.Hour},
+		Settings:      catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute, EffectDeadline: 24 * time.Hour},
 		Provider:      payments.Provider{WebhookSecret: secret, PaymentMethod: "pm_card_visa", HookAccount: "acme", UnmatchedAfter: 24 * time.Hour},
 		ProviderToken: "demo-provider", ProviderReadToken: "demo-provider-read", Namespace: "einmal",
 		ProviderTimeout: time.Second, EffectLease: 3 * time.Second, ReconcileEvery: 20 * time.Millisecond, KeyWindow: 24 * time.Hour,
@@ -132,11 +132,22 @@ type refund struct {
 	OperationID                                    string `json:"operation_id"`
 }
 
+// approval is a question to a person as they read it.
+type approval struct {
+	ID, State, Fingerprint, Reason, Consequence string
+	OperationID                                 string `json:"operation_id"`
+	RequestedBy                                 string `json:"requested_by"`
+	ApprovedBy                                  string `json:"approved_by"`
+	DecidedBy                                   string `json:"decided_by"`
+	Facts                                       map[string]any
+}
+
 // operation is an operation as a client reads it.
 type operation struct {
 	ID, Type, State, Effect, Target, Reference string
 	EffectKey                                  string `json:"effect_key"`
 	ReviewID                                   string `json:"review_id"`
+	ApprovalID                                 string `json:"approval_id"`
 	NextAction                                 string `json:"next_action"`
 	Resource                                   struct{ Type, ID, Href string }
 	Response                                   struct {
@@ -288,6 +299,34 @@ func (r running) becomes(id, what string, holds func(operation) bool) (op operat
 	}
 }
 
+// approver decides for acme.
+func (r running) approver() servertest.Client { return r.As("demo-approver") }
+
+// decide decides about an operation that waits for a person.
+func (r running) decide(k string, op operation, decision string) servertest.Answer {
+	r.t.Helper()
+	a := read[approval](r, "/v1/approvals/"+r.operation(op.ID).ApprovalID)
+	return r.decideAs(r.approver(), k, a, decision)
+}
+
+func (r running) decideAs(client servertest.Client, k string, a approval, decision string) servertest.Answer {
+	r.t.Helper()
+	return client.Send(r.t, "POST", "/v1/approvals/"+a.ID+"/decision", fmt.Sprintf(`{"decision":%q,"fingerprint":%q}`, decision, a.Fingerprint), key("%s", k))
+}
+
+// approved lets an accepted operation go out, and waits for its end.
+func (r running) approved(k string, a servertest.Answer) operation {
+	r.t.Helper()
+	op := r.accepted(a)
+	if op.State != "awaiting_approval" {
+		r.t.Errorf("the operation is %+v, want it to wait for a person", op)
+	}
+	if yes := r.decide("yes-"+k, op, "approve"); yes.Status != 200 {
+		r.t.Fatalf("%s", yes)
+	}
+	return r.ends(op.ID, "succeeded")
+}
+
 // expect holds an answer to a status and a problem's code.
 func expect(t *testing.T, what any, got servertest.Answer, status int, code problem.Code) problem.Problem {
 	t.Helper()
@@ -322,7 +361,7 @@ func (r running) healthy() {
 
 func (r running) fsck() []fsck.Violation {
 	r.t.Helper()
-	violations, err := payments.Fsck(r.t.Context(), r.db)
+	violations, err := fsck.Run(r.t.Context(), r.db, payments.Checks()...)
 	if err != nil {
 		r.t.Fatal(err)
 	}

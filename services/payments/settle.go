@@ -157,6 +157,9 @@ func commandOf[C any](e outbox.Effect) (command C, err error) {
 
 // failure says why an effect did not happen. declined is the problem of a verdict that the provider keeps.
 func failure(end outbox.End, declined problem.Code) *problem.Problem {
+	if end.Unapproved() {
+		return problem.New(problem.Code(end.Reason), end.Evidence.Says+" No money has moved.")
+	}
 	switch end.Reason {
 	case outbox.ByVerdict:
 		return problem.New(declined, "The provider has declined: "+end.Evidence.Says+".")

@@ -77,6 +77,11 @@ func (s store) reserve(tx database.Tx, account, id string, minor int64) (bool, e
 		minor, tx.Now, account, id, Captured, minor))
 }
 
+// inTurn lets what is decided about the refunds of a payment wait for one another until tx ends.
+func (s store) inTurn(tx database.Tx, account, id string) error {
+	return must("take turns at payment", tx.Exec("UPDATE payments SET updated_at = updated_at WHERE account_id = ? AND id = ?", account, id))
+}
+
 // endReservation releases what a refund took, and counts what was refunded; 0: nothing was.
 func (s store) endReservation(tx database.Tx, account, id string, reserved, refunded int64) error {
 	return must("end reservation", tx.Exec(`UPDATE payments SET refund_reserved_minor = refund_reserved_minor - ?, refunded_minor = refunded_minor + ?, updated_at = ?

@@ -42,6 +42,21 @@ func (s store) insertRefund(tx database.Tx, r Refund) error {
 	return nil
 }
 
+// letGo is how much of a payment the refunds beside one take that have gone out or may: not those that came to nothing, nor those
+// that wait for a person, nor those that a person has let go after this one, who was shown that it takes its part.
+func (s store) letGo(tx database.Tx, account, paymentID, refundID string) (minor int64, err error) {
+	err = tx.Raw(`SELECT coalesce(sum(r.amount_minor), 0) FROM refunds r
+		JOIN effects e ON e.account_id = r.account_id AND e.operation_id = r.operation_id AND e.state IN ('queued', 'running', 'unknown', 'succeeded')
+		LEFT JOIN approvals a ON a.account_id = e.account_id AND a.id = e.approval_id
+		WHERE r.account_id = ? AND r.payment_id = ? AND r.id <> ? AND NOT coalesce(a.decided_at >=
+			(SELECT own.decided_at FROM approvals own JOIN refunds this ON this.account_id = own.account_id AND this.operation_id = own.operation_id
+			WHERE this.account_id = r.account_id AND this.id = ?), false)`, account, paymentID, refundID, refundID).Scan(&minor).Error
+	if err != nil {
+		return 0, fmt.Errorf("sum refunds up: %w", err)
+	}
+	return minor, nil
+}
+
 // noteRefund notes what the provider calls a refund.
 func (s store) noteRefund(tx database.Tx, account, id, reference string) error {
 	return must("note refund", tx.Exec("UPDATE refunds SET reference = ? WHERE account_id = ? AND id = ?", reference, account, id))

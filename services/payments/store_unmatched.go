@@ -82,3 +82,15 @@ func (s store) forget(tx database.Tx, u unmatched) error {
 	}
 	return nil
 }
+
+// forgetReviewed drops up to most unknown objects about which a person has decided by then. There are as few of them as of such reviews,
+// so no index leads to them. The provider may tell of one for days more; by then it has stopped.
+func (s store) forgetReviewed(tx database.Tx, until time.Time, most int) (int64, error) {
+	removed := tx.Exec(`DELETE FROM unmatched WHERE review_id <> '' AND (account_id, reference) IN (SELECT u.account_id, u.reference
+		FROM unmatched u JOIN reviews r ON r.account_id = u.account_id AND r.id = u.review_id
+		WHERE r.state = 'resolved' AND r.resolved_at < ? ORDER BY u.account_id, u.reference LIMIT ?)`, until, most)
+	if removed.Error != nil {
+		return 0, fmt.Errorf("forget reviewed objects: %w", removed.Error)
+	}
+	return removed.RowsAffected, nil
+}

@@ -16,7 +16,7 @@ func TestTheDocumentAsAPage(t *testing.T) { start(t, database.SQLite).CheckPage(
 
 func TestThePolicy(t *testing.T) {
 	operations := start(t, database.SQLite).CheckPolicy(t, "tickets",
-		"operation.cancel", "operation.reconcile", "review.resolve", "ticket.comment", "ticket.create", "ticket.mirror", "ticket.set_status")
+		"approval.decide", "operation.cancel", "operation.reconcile", "review.resolve", "ticket.comment", "ticket.create", "ticket.mirror", "ticket.set_status")
 	if owner := operations["ticket.create"]["owner"]; owner != "tickets" {
 		t.Errorf("ticket.create belongs to %v", owner)
 	}

@@ -55,7 +55,7 @@ func (cs commands) mirror(tx database.Tx, creating idempotency.Request, t Ticket
 	}
 	effect := mirrorCommand{Title: t.Title, Description: t.Description, Project: t.Project, ExternalID: t.ID, Account: t.AccountID}
 	req := creating
-	req.Key, req.Type = idempotency.Key("mirror:"+creating.Key.Hash()), catalogue.TicketMirror
+	req.Key, req.Type = mirrorKey(creating.Key), catalogue.TicketMirror
 	req.Command = idempotency.Command{Account: t.AccountID, Method: http.MethodPost, Path: href(t.ID) + "/mirror", Body: effect}
 	op, claimed, err := cs.exec.Claim(tx, req, idempotency.Answer{
 		State: idempotency.Queued, Resource: idempotency.Resource{Type: "ticket", ID: t.ID, Href: href(t.ID)},
@@ -74,6 +74,11 @@ func (cs commands) mirror(tx database.Tx, creating idempotency.Request, t Ticket
 		return nil, err
 	}
 	return &Mirror{OperationID: op.ID, State: op.State}, cs.store.noteMirror(tx, t, op.ID)
+}
+
+// mirrorKey is the key of the operation that mirrors the ticket which another one makes.
+func mirrorKey(creating idempotency.Key) idempotency.Key {
+	return idempotency.Key("mirror:" + creating.Hash())
 }
 
 // answer is a success about a ticket.

@@ -1,16 +1,18 @@
 package tickets
 
 import (
-	"context"
 	"slices"
 
-	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/fsck"
 )
 
-// Fsck checks the database of the service.
-func Fsck(ctx context.Context, db *database.DB) ([]fsck.Violation, error) {
-	return fsck.Run(ctx, db, slices.Concat(fsck.Operations, fsck.Effects, checks)...)
+// Checks are what must always be true of the database of the service.
+func Checks() []fsck.Check { return slices.Concat(fsck.Operations, fsck.Effects, checks) }
+
+// Ledger is how mirrors stand in the ledger of a desk.
+var Ledger = fsck.Ledger{
+	Target: "desk",
+	SQL:    `SELECT account_id, id, operation_id, effect_key, reference, 'ticket' AS kind, state, 0 AS amount_minor, '' AS artifact FROM effects`,
 }
 
 // checks are the invariants of tickets and comments, the operations that make and change them and those that mirror them. No index leads from an operation to its tickets (each
@@ -41,7 +43,7 @@ var checks = []fsck.Check{
 		Name: "every ticket was made by a creation that succeeded",
 		SQL: `SELECT t.account_id, t.id FROM tickets t
 			WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = t.account_id AND o.id = t.operation_id
-				AND o.type = 'ticket.create' AND o.state = 'succeeded' AND o.response_status = 201)`,
+				AND o.type = 'ticket.create' AND o.state = 'succeeded' AND o.response_status = 201) AND NOT ` + fsck.Forgotten("t", "operation_id"),
 		Advice: "Nobody was told of this ticket, and a retry would make a second. Find out what wrote it, then close it.",
 	},
 	{
@@ -61,7 +63,10 @@ var checks = []fsck.Check{
 			LEFT JOIN (SELECT account_id, resource_id, count(*) AS sets FROM operations
 				WHERE type = 'ticket.set_status' AND state = 'succeeded' GROUP BY account_id, resource_id) asked
 				ON asked.account_id = t.account_id AND asked.resource_id = t.id
-			WHERE t.version < 1 OR t.version - 1 > coalesce(asked.sets, 0) OR (t.version = 1 AND t.status <> 'open')`,
+			LEFT JOIN (SELECT account_id, reference, count(*) AS sets FROM events
+				WHERE type = 'forgotten' AND from_state = 'succeeded' AND route <> 'POST /v1/tickets' GROUP BY account_id, reference) forgotten
+				ON forgotten.account_id = t.account_id AND forgotten.reference = t.id
+			WHERE t.version < 1 OR t.version - 1 > coalesce(asked.sets, 0) + coalesce(forgotten.sets, 0) OR (t.version = 1 AND t.status <> 'open')`,
 		Advice: "It has changed more often than anybody was told. Find out what wrote it, and set the status that is right.",
 	},
 	{
@@ -76,7 +81,7 @@ var checks = []fsck.Check{
 		Name: "every comment was made by an operation that succeeded, about a ticket that there is",
 		SQL: `SELECT c.account_id, c.id FROM comments c
 			WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.account_id = c.account_id AND o.id = c.operation_id
-				AND o.type = 'ticket.comment' AND o.state = 'succeeded')
+				AND o.type = 'ticket.comment' AND o.state = 'succeeded') AND NOT ` + fsck.Forgotten("c", "operation_id") + `
 			OR NOT EXISTS (SELECT 1 FROM tickets t WHERE t.account_id = c.account_id AND t.id = c.ticket_id)`,
 		Advice: "Nobody was told of this comment, or nobody can find it. Find out what wrote it, or what removed its ticket.",
 	},
@@ -98,7 +103,8 @@ var checks = []fsck.Check{
 	{
 		Name: "a mirrored ticket has the mirror that it names",
 		SQL: `SELECT t.account_id, t.id FROM tickets t WHERE t.mirror_operation_id <> '' AND NOT EXISTS
-			(SELECT 1 FROM operations o WHERE o.account_id = t.account_id AND o.id = t.mirror_operation_id AND o.type = 'ticket.mirror' AND o.resource_id = t.id)`,
+			(SELECT 1 FROM operations o WHERE o.account_id = t.account_id AND o.id = t.mirror_operation_id AND o.type = 'ticket.mirror' AND o.resource_id = t.id)
+			AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.account_id = t.account_id AND e.operation_id = t.mirror_operation_id AND e.type = 'ticket.mirror' AND e.idempotency_key = '')`,
 		Advice: "Nothing brings this ticket to the desk, or something brings another. Compare with a backup and with the desk.",
 	},
 	{

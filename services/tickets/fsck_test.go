@@ -298,6 +298,7 @@ func (r running) healthyWith(t *testing.T) ids {
 func (r running) seesDamages(t *testing.T, id ids, cases map[string]damage) {
 	t.Helper()
 	r.healthy(t)
+	dbtest.Unprotect(t, r.db)
 	exec := func(statement string, args ...any) {
 		if err := r.db.Read(t.Context()).Exec(statement, args...).Error; err != nil {
 			t.Error(err)

@@ -34,6 +34,9 @@ func caller(c echo.Context) idemhttp.Caller {
 	return idemhttp.Caller{Account: p.Account, Principal: p.Name}
 }
 
+// auditor reports whether the caller may read what everyone in the account did, and not only what it did itself.
+func auditor(c echo.Context) bool { return server.PrincipalOf(c).Has(server.Auditor) }
+
 // createTicket answers POST /v1/tickets.
 func (a api) createTicket(c echo.Context) error {
 	call, err := idemhttp.Begin(c, caller(c))

@@ -9,13 +9,16 @@ import (
 	"sync"
 
 	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/approval/approvalhttp"
 	"github.com/einmal/einmal/pkg/audit"
+	"github.com/einmal/einmal/pkg/audit/audithttp"
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
 	"github.com/einmal/einmal/pkg/outbox"
 	"github.com/einmal/einmal/pkg/outbox/outboxhttp"
+	"github.com/einmal/einmal/pkg/retention"
 	"github.com/einmal/einmal/pkg/server"
 )
 
@@ -35,7 +38,9 @@ type Deps struct {
 type Service struct {
 	server *server.Server
 	events *audit.Log
+	sealer *audit.Sealer
 	outbox *outbox.Outbox
+	purge  *retention.Purger
 }
 
 // New puts the service together. An error says which setting is wrong.
@@ -53,19 +58,29 @@ func New(config Config, deps Deps) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
+	sealer, err := audit.NewSealer(deps.DB, deps.Log, Name, config.Sealing)
+	if err != nil {
+		return nil, fmt.Errorf("configure %s: %w", Name, err)
+	}
 	events := audit.Open(deps.DB)
+	srv.NoteDenied(events.Note)
 	exec := idempotency.New(deps.DB, idempotency.Options{
-		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention,
-		Record: events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB),
+		WaitBudget: config.WaitBudget, ResponseRetention: config.ResponseRetention, TombstoneRetention: config.TombstoneRetention,
+		Forgotten: retention.Forgotten(deps.DB),
+		Record:    events.Record, Note: events.Note, Describe: outbox.Describe(deps.DB), Guard: sealer.Guard,
 	})
 	tickets := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
-		LongestDeadline: config.EffectDeadline, PollEvery: config.ReconcileEvery,
+		LongestDeadline: config.EffectDeadline, ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, settler{tickets})...)
-	s := &Service{server: srv, events: events, outbox: box}
+	purge := retention.New(retention.Deps{
+		DB: deps.DB, Log: deps.Log, Service: Name, Record: events.Record,
+		Response: config.ResponseRetention, Tombstone: config.TombstoneRetention, Every: config.PurgeEvery, Following: mirrorKey,
+	})
+	s := &Service{server: srv, events: events, sealer: sealer, outbox: box, purge: purge}
 	if err == nil {
-		srv.Registry().MustRegister(box.Metrics())
+		srv.Registry().MustRegister(box.Metrics(), purge.Metrics())
 		err = s.routes(config, deps, exec, api{commands{exec, tickets, box, config.ProviderURL != ""}, tickets})
 	}
 	if err != nil {
@@ -104,6 +119,7 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	read := server.Require(server.Readers...)
 	waiter := idemhttp.Waiter{Executor: exec, Settled: s.outbox.Settled, Leaving: s.server.Leaving()}
 	effects := outboxhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
+	approvals := approvalhttp.Handlers{DB: deps.DB, Executor: exec, Outbox: s.outbox, Caller: caller}
 
 	operations := map[string]string{}
 	add := func(routes []idemhttp.Route, roles ...server.Role) {
@@ -115,6 +131,7 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	writes, decisions := slices.Concat(a.writes(), effects.Writes()), effects.OperatorWrites()
 	add(writes, server.Writers...)
 	add(decisions, server.Operator)
+	add(approvals.ApproverWrites(), server.Approver)
 
 	e.GET("/v1/tickets", a.listTickets, read)
 	e.GET("/v1/tickets/:id", a.getTicket, read)
@@ -122,13 +139,18 @@ func (s *Service) routes(config Config, deps Deps, exec *idempotency.Executor, a
 	e.GET("/v1/tickets/:id/comments/:comment_id", a.getComment, read)
 	hook := alertmanager{a.commands, config.AlertProjectLabel, config.AlertProject, newAlertCounts(s.server.Registry()), deps.Log}
 	e.POST("/v1/hooks/alertmanager", hook.notify, server.Require(server.Writers...))
+	e.GET("/v1/approvals", approvals.List, read)
+	e.GET("/v1/approvals/:id", approvals.Get, read)
 	e.GET("/v1/reviews", effects.ListReviews, read)
 	e.GET("/v1/reviews/:id", effects.GetReview, read)
 
 	ops := idemhttp.Operations{Executor: exec, Caller: caller, Waiter: waiter}
+	proofs := audithttp.Handlers{DB: deps.DB, Executor: exec, Sealer: s.sealer, Caller: caller, Auditor: auditor}
 	e.GET("/v1/operations", ops.List, read)
 	e.GET("/v1/operations/:id", ops.Get, read)
-	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions), caller), read)
+	e.GET("/v1/operations/:id/events", proofs.Events, read)
+	e.GET("/v1/operations/:id/receipt", proofs.Receipt, read)
+	e.POST("/v1/fingerprints", idemhttp.Fingerprints(slices.Concat(writes, decisions, approvals.ApproverWrites()), caller), read)
 
 	policy := catalogue.NewPolicy(config.Settings, catalogue.Of(Name))
 	if err := s.server.PublishJSON("/.well-known/idempotency-policy", policy); err != nil {
@@ -149,13 +171,21 @@ func (s *Service) Listen(ctx context.Context) error { return s.server.Listen(ctx
 // Addr is the address that Listen took.
 func (s *Service) Addr() string { return s.server.Addr() }
 
-// Serve answers and brings effects out until ctx ends; then it drains both, and writes the events that were waiting.
+// Serve answers, brings effects out and drops what is past its retention until ctx ends; then it drains all, writes the events that were
+// waiting, and seals them. Without a key to seal with it does not begin.
 func (s *Service) Serve(ctx context.Context) error {
+	if err := s.sealer.Begin(ctx); err != nil {
+		s.events.Close()
+		return fmt.Errorf("serve %s: %w", Name, err)
+	}
+	defer s.sealer.Finish(context.WithoutCancel(ctx))
 	defer s.events.Close()
 	var working sync.WaitGroup
 	defer working.Wait()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	working.Go(func() { s.outbox.Run(ctx) })
+	working.Go(func() { s.sealer.WhileOpen(ctx, s.outbox.Run) })
+	working.Go(func() { s.sealer.WhileOpen(ctx, s.purge.Run) })
+	working.Go(func() { s.sealer.Run(ctx) })
 	return s.server.Serve(ctx)
 }

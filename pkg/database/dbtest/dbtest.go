@@ -152,3 +152,21 @@ func migrate(ctx context.Context, url string) error {
 	defer db.Close()
 	return migrations.Up(ctx, db, Service)
 }
+
+// Unprotect takes away what keeps events from being changed, for tests of what must be noticed then. On PostgreSQL that is a matter of
+// grants, and tests connect as the owner.
+func Unprotect(t testing.TB, db *database.DB) {
+	t.Helper()
+	if db.Kind() == database.Postgres {
+		return
+	}
+	var triggers []string
+	if err := db.Read(t.Context()).Raw("SELECT name FROM sqlite_master WHERE type = 'trigger'").Scan(&triggers).Error; err != nil {
+		t.Fatal(err)
+	}
+	for _, trigger := range triggers {
+		if _, err := db.SQL().ExecContext(t.Context(), "DROP TRIGGER "+trigger); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

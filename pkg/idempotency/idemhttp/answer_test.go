@@ -306,7 +306,7 @@ func TestAnAnswerPastItsRetention(t *testing.T) {
 			gone(t)
 			var op operation
 			s.get(t, "/v1/operations", key("no")).Decode(t, &op)
-			if string(op.Response) != `{"status":409}` || op.ResponseExpiredAt != "2026-01-01T01:00:00.000001Z" || op.NextAction != "new_operation" {
+			if string(op.Response) != `{"status":409}` || op.ResponseExpiredAt != "2026-01-01T01:00:00.000000Z" || op.NextAction != "new_operation" {
 				t.Errorf("the operation: %+v", op)
 			}
 		})

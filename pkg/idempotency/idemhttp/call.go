@@ -59,7 +59,7 @@ func Begin(c echo.Context, caller Caller) (*Call, error) {
 	if call.body, err = readBody(r); err != nil {
 		return nil, err
 	}
-	call.agentRun, call.wrong = agentRun(r)
+	call.agentRun, call.wrong = AgentRun(r)
 	call.wrong = append(call.wrong, noQuery(r)...)
 	return call, nil
 }
@@ -98,7 +98,8 @@ func reason(err, sentinel error) string {
 	return strings.TrimPrefix(err.Error(), sentinel.Error()+": ")
 }
 
-func agentRun(r *http.Request) (string, []problem.Violation) {
+// AgentRun reads Agent-Run-Id. What is wrong with it is told with the violations of the body.
+func AgentRun(r *http.Request) (string, []problem.Violation) {
 	lines := r.Header.Values(HeaderAgentRun)
 	if len(lines) == 0 {
 		return "", nil

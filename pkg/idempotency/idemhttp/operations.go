@@ -23,6 +23,7 @@ type operation struct {
 	Resource          idempotency.Resource `json:"resource,omitzero"`
 	Response          *response            `json:"response,omitzero"`
 	ResponseExpiredAt *Time                `json:"response_expired_at,omitzero"`
+	ApprovalID        string               `json:"approval_id,omitzero"`
 	ReviewID          string               `json:"review_id,omitzero"`
 	Target            string               `json:"target,omitzero"`
 	EffectKey         string               `json:"effect_key,omitzero"`
@@ -65,7 +66,7 @@ func newOperation(op idempotency.Operation) operation {
 		}
 	}
 	if e := op.Effect; e != nil {
-		o.ReviewID, o.Target, o.EffectKey, o.Reference, o.Deadline = e.ReviewID, e.Target, e.Key, e.Reference, (*Time)(e.Deadline)
+		o.ApprovalID, o.ReviewID, o.Target, o.EffectKey, o.Reference, o.Deadline = e.ApprovalID, e.ReviewID, e.Target, e.Key, e.Reference, (*Time)(e.Deadline)
 		if e.InDoubt { // queued again, under the same key
 			o.Effect = idempotency.Unknown.Effect()
 		}
@@ -154,7 +155,11 @@ func (o Operations) List(c echo.Context) error {
 			return err
 		}
 		op, err := o.Executor.ByKey(ctx, account, key)
-		return o.one(c, op, err, problem.New(problem.OperationNotFound, "No operation of this account has this key: it was never seen here, and is safe to send with."))
+		if errors.Is(err, idempotency.ErrForgotten) {
+			return forgotten()
+		}
+		return o.one(c, op, err, problem.New(problem.OperationNotFound,
+			"No operation of this account has this key: it was not seen here for as long as keys are remembered (retention in /.well-known/idempotency-policy), and is safe to send with."))
 	}
 	query := ReadQuery(c)
 	page := query.Page()

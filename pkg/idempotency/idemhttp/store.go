@@ -18,6 +18,8 @@ func StoreProblem(err error) (*problem.Problem, bool) {
 		return p, true
 	case errors.Is(err, idempotency.ErrFingerprintVersion):
 		return problem.New(problem.FingerprintVersionUnknown, "A newer release has stored this key; nothing was done."), true
+	case errors.Is(err, idempotency.ErrRewound):
+		return problem.New(problem.StoreRewound, "The database has forgotten what this service did before: it is an older copy, or another one. Nothing is written or sent until an operator has accepted that."), true
 	case errors.Is(err, database.ErrUnavailable):
 		return problem.New(problem.StoreUnavailable, "The database cannot be reached or written; nothing was done."), true
 	case errors.Is(err, database.ErrNotMigrated):

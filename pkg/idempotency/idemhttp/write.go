@@ -57,12 +57,21 @@ func Write(c echo.Context, result idempotency.Result) error {
 		return about(op, problem.New(problem.IdempotencyKeyReused,
 			"This key belongs to another command, and nothing was done. If this is a retry, its content has changed since it was first sent: find out why before anything is sent again."))
 	case idempotency.OutcomeExpired:
+		if op.ID == "" {
+			return forgotten()
+		}
 		p := problem.New(problem.IdempotencyKeyExpired,
 			"The operation of this key has ended, and its answer is not given any more. It is not executed again; operation_state says how it ended.")
 		p.Effect, p.NextAction = problem.Effect(op.State.Effect()), problem.NextStop // how it ended is still known
 		return about(op, p)
 	}
 	return fmt.Errorf("write result: no answer for outcome %q", result.Outcome)
+}
+
+// forgotten is the answer about a key that is older than keys are remembered: nobody knows what became of it.
+func forgotten() *problem.Problem {
+	return problem.New(problem.IdempotencyKeyExpired, "This key is a UUIDv7, and tells that it was made longer ago than keys are remembered here (retention in /.well-known/idempotency-policy). "+
+		"Whether it was used then is not known any more, so nothing is executed with it. Look at what it was to make or change; a key that was never sent has been made by a clock that is wrong.")
 }
 
 // Success is the answer of work that is done: its resource, as JSON. Where there is a Location or a Resource to tell, add it.

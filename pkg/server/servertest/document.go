@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -21,6 +22,21 @@ import (
 type document struct {
 	routes routers.Router
 	spec   *openapi3.T
+}
+
+// documents are those that were read before, by their text: a process tests one service, and starts it hundreds of times.
+var documents sync.Map
+
+// documentOf is readDocument, once for each text.
+func documentOf(text []byte) (*document, error) {
+	if d, read := documents.Load(string(text)); read {
+		return d.(*document), nil
+	}
+	d, err := readDocument(text)
+	if err == nil {
+		documents.Store(string(text), d)
+	}
+	return d, err
 }
 
 func readDocument(text []byte) (*document, error) {

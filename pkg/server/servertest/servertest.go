@@ -35,7 +35,7 @@ func Start(t testing.TB, service Service) *Server {
 	s := StartUndocumented(t, service)
 	answer := s.get(t, "/openapi.json")
 	var err error
-	if s.document, err = readDocument(answer); err != nil {
+	if s.document, err = documentOf(answer); err != nil {
 		t.Fatalf("read /openapi.json: %v", err)
 	}
 	return s

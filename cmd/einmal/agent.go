@@ -1,0 +1,103 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/einmal/einmal/pkg/agent"
+)
+
+// agentCmd is the agent's side: a client that cannot forget. Its exit statuses are its own: 0 done or replayed, 1 it was called wrongly, 2
+// refused, 3 unknown, 4 a person is needed.
+type agentCmd struct {
+	Do     agentDoCmd     `cmd:"" help:"Do the steps of a file, each once: what is open is settled first, and the same steps again are answered from the journal."`
+	Status agentStatusCmd `cmd:"" help:"Say how the steps of the journal stand, without asking anybody; the exit status is that of what stands worst."`
+	Resume agentResumeCmd `cmd:"" help:"Settle what is open: ask what became of it, and send again under the same key where that is safe."`
+	List   agentListCmd   `cmd:"" help:"List the journal's entries."`
+	Show   agentShowCmd   `cmd:"" help:"Show everything that was gathered about a step."`
+}
+
+// usageStatus is how the agent says that it was called wrongly; 2 is a refusal.
+const usageStatus = 1
+
+// memory is which journal, and how it is told.
+type memory struct {
+	Journal string `env:"EINMAL_AGENT_JOURNAL" required:"" placeholder:"FILE" help:"The agent's memory, on a local disk. It is made when it is not there, and lost with it is what was begun."`
+	JSON    bool   `name:"json" help:"Print one JSON document."`
+}
+
+// calling is whom the agent calls, and what that may take.
+type calling struct {
+	Token             string `env:"EINMAL_AGENT_TOKEN" placeholder:"TOKEN" help:"Bearer token. It is sent to every target, and stands in no journal. Give it by the environment."`
+	Attempts          int    `placeholder:"N" help:"Requests that may have an effect, for a whole run; default 100."`
+	DeadlineSeconds   int64  `placeholder:"N" help:"Time for a whole run, from its first step; default a day."`
+	LongestWaitSecond int64  `name:"longest-wait-seconds" placeholder:"N" help:"Wait before any one request; default an hour, and 60 for a step that says nothing else."`
+	Cost              *int64 `placeholder:"N" help:"Sum of the costs that steps name, for a whole run; default no limit."`
+}
+
+func (c calling) budget() agent.Budget {
+	return agent.Budget{Attempts: c.Attempts, DeadlineSeconds: c.DeadlineSeconds, LongestWaitSeconds: c.LongestWaitSecond, Cost: c.Cost}
+}
+
+// targets reads --target and --ability, each "VALUE" for steps that name no target, or "NAME=VALUE".
+func targets(places, abilities []string) (map[string]agent.Target, error) {
+	able := map[string]agent.Ability{}
+	for _, text := range abilities {
+		name, ability := named(text)
+		able[name] = agent.Ability(ability)
+	}
+	all := map[string]agent.Target{}
+	for _, text := range places {
+		name, place := named(text)
+		ability, said := able[name]
+		if !said {
+			ability = agent.Operations
+		}
+		delete(able, name)
+		target, err := agent.NewTarget(place, ability)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", agent.ErrInvalid, err)
+		}
+		if _, twice := all[name]; twice {
+			return nil, fmt.Errorf("%w: target %q is named twice", agent.ErrInvalid, name)
+		}
+		all[name] = target
+	}
+	for name := range able {
+		return nil, fmt.Errorf("%w: --ability is about target %q, which no --target names", agent.ErrInvalid, name)
+	}
+	return all, nil
+}
+
+// named splits "NAME=VALUE". The scheme of a URL stands before any = that belongs to it.
+func named(text string) (name, value string) {
+	name, value, found := strings.Cut(text, "=")
+	if !found || strings.Contains(name, ":") {
+		return "", text
+	}
+	return name, value
+}
+
+// agentStatus is the exit status for an error of the agent, and its name for programs.
+func agentStatus(err error) (status int, name string) {
+	for _, known := range []struct {
+		err    error
+		status int
+		name   string
+	}{
+		{agent.ErrUnrecorded, 3, "unrecorded"},
+		{agent.ErrStepChanged, 4, "step_changed"},
+		{agent.ErrTargetChanged, 4, "target_changed"},
+		{agent.ErrNotRefused, 4, "retry_of_open_step"},
+		{agent.ErrDamaged, 4, "journal_damaged"},
+		{agent.ErrNotAJournal, usageStatus, "not_a_journal"},
+		{agent.ErrLocked, usageStatus, "journal_locked"},
+		{agent.ErrInvalid, usageStatus, "invalid"},
+	} {
+		if errors.Is(err, known.err) {
+			return known.status, known.name
+		}
+	}
+	return usageStatus, "failed"
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/einmal/einmal/pkg/agent"
+)
+
+type agentDoCmd struct {
+	File    string   `arg:"" name:"FILE" help:"Steps: JSON objects one after the other, or an array of them; - reads standard input."`
+	Of      string   `name:"run" required:"" placeholder:"NAME" help:"Which piece of work this is: a step means the same in all of it, across restarts."`
+	Target  []string `sep:"none" placeholder:"[NAME=]URL" help:"Where steps go that name this target, or none."`
+	Ability []string `sep:"none" placeholder:"[NAME=]ABILITY" help:"What it can do: operations (as einmal's services), keys (it knows Idempotency-Key and can't be asked), none; default operations."`
+
+	memory
+	calling
+}
+
+func (d *agentDoCmd) Run(ctx context.Context, streams streams) error {
+	return d.tell(streams, func() (told, error) {
+		text, err := d.read()
+		if err != nil {
+			return told{}, err
+		}
+		steps, err := agent.ParseSteps(text)
+		if err != nil {
+			return told{}, err
+		}
+		places, err := targets(d.Target, d.Ability)
+		if err != nil {
+			return told{}, err
+		}
+		config := agent.Config{Run: d.Of, Targets: places, Token: d.Token, Budget: d.budget(), Progress: progress(streams)}
+		return d.work(config, func(a *agent.Agent) ([]agent.Result, error) { return a.Do(ctx, steps) })
+	})
+}
+
+// mostRead bounds what is read of steps: more is no list of steps.
+const mostRead = 64 << 20
+
+func (d *agentDoCmd) read() ([]byte, error) {
+	from := io.Reader(os.Stdin)
+	if d.File != "-" {
+		file, err := os.Open(d.File)
+		if err != nil {
+			return nil, fmt.Errorf("read steps: %w", err)
+		}
+		defer file.Close()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, mostRead+1))
+	if err == nil && len(text) > mostRead {
+		err = errors.New("there are more than 64 MiB")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read steps: %w", err)
+	}
+	return text, nil
+}
+
+type agentResumeCmd struct {
+	Of string `name:"run" placeholder:"NAME" help:"Only what is open of this run."`
+
+	memory
+	calling
+}
+
+func (r *agentResumeCmd) Run(ctx context.Context, streams streams) error {
+	return r.tell(streams, func() (told, error) {
+		config := agent.Config{Run: r.Of, Token: r.Token, Budget: r.budget(), Progress: progress(streams)}
+		if config.Run == "" {
+			config.Run = "resume" // nothing new is begun
+		}
+		return r.work(config, func(a *agent.Agent) ([]agent.Result, error) { return a.Resume(ctx, r.Of) })
+	})
+}
+
+// work lets an agent work with the journal.
+func (m memory) work(config agent.Config, use func(a *agent.Agent) ([]agent.Result, error)) (told, error) {
+	journal, err := agent.Open(m.Journal)
+	if err != nil {
+		return told{}, err
+	}
+	defer journal.Close()
+	t := told{Cut: journal.Cut()}
+	a, err := agent.New(journal, config)
+	if err != nil {
+		return t, err
+	}
+	results, err := use(a)
+	for _, r := range results {
+		t.add(r)
+	}
+	return t, err
+}
+
+// progress tells on stderr what is waited for.
+func progress(streams streams) func(*agent.Entry, string) {
+	return func(e *agent.Entry, what string) {
+		fmt.Fprintf(streams.err, "einmal agent: %s: %s\n", e.Step, what)
+	}
+}

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Budget bounds what an intention, or a whole run, may take. What is spent is counted in the journal, so a restart renews nothing.
+type Budget struct {
+	Attempts           int    `json:"attempts,omitzero"`             // requests that may have the effect
+	DeadlineSeconds    int64  `json:"deadline_seconds,omitzero"`     // from the entry in the journal, so that queueing counts
+	LongestWaitSeconds int64  `json:"longest_wait_seconds,omitzero"` // before any one request
+	Cost               *int64 `json:"cost,omitzero"`                 // without one there is no limit
+}
+
+// ErrBudget means that going on would take more than was given.
+var ErrBudget = errors.New("the budget is spent")
+
+// intentionBudget is for a step that says nothing else. Five attempts with their pauses outlast a restart of a service; a quarter of an hour is
+// more than a rollout takes, and less than a person minds waiting; a minute is what a service asks for where a person has to act first.
+var intentionBudget = Budget{Attempts: 5, DeadlineSeconds: 15 * 60, LongestWaitSeconds: 60}
+
+// runBudget is for a run of which nothing else is said: a working day and a night, and more attempts than a workflow has steps.
+var runBudget = Budget{Attempts: 100, DeadlineSeconds: 24 * 60 * 60, LongestWaitSeconds: 60 * 60}
+
+// or fills in what a budget does not say.
+func (b Budget) or(other Budget) Budget {
+	if b.Attempts == 0 {
+		b.Attempts = other.Attempts
+	}
+	if b.DeadlineSeconds == 0 {
+		b.DeadlineSeconds = other.DeadlineSeconds
+	}
+	if b.LongestWaitSeconds == 0 {
+		b.LongestWaitSeconds = other.LongestWaitSeconds
+	}
+	if b.Cost == nil {
+		b.Cost = other.Cost
+	}
+	return b
+}
+
+func (b Budget) equal(other Budget) bool {
+	same := (b.Cost == nil) == (other.Cost == nil) && (b.Cost == nil || *b.Cost == *other.Cost)
+	b.Cost, other.Cost = nil, nil
+	return same && b == other
+}
+
+// longestDeadline is a year, in seconds: what is longer is a slip.
+const longestDeadline = 366 * 24 * 60 * 60
+
+// violations are what is wrong with a budget.
+func (b Budget) violations(pointer string) (wrong []string) {
+	if b.Attempts < 0 || b.DeadlineSeconds < 0 || b.LongestWaitSeconds < 0 || b.Cost != nil && *b.Cost < 0 {
+		wrong = append(wrong, pointer+": nothing in it is negative")
+	}
+	if b.DeadlineSeconds > longestDeadline || b.LongestWaitSeconds > longestDeadline {
+		wrong = append(wrong, pointer+": no time in it is longer than a year")
+	}
+	return wrong
+}
+
+// spent is what was taken of a budget.
+type spent struct {
+	attempts int
+	cost     int64
+	since    time.Time
+}
+
+// spentBy adds up entries. An effect costs once, and not if it was refused.
+func spentBy(entries ...*Entry) (s spent) {
+	for _, e := range entries {
+		attempts := len(e.Attempts())
+		s.attempts += attempts
+		if attempts > 0 && e.End.Outcome != Refused {
+			s.cost += e.Cost
+		}
+		if s.since.IsZero() || e.At.Before(s.since) {
+			s.since = e.At
+		}
+	}
+	return s
+}
+
+// attempt says why there is no other attempt. cost is what it would add.
+func (b Budget) attempt(s spent, cost int64) error {
+	switch {
+	case s.attempts >= b.Attempts:
+		return fmt.Errorf("%w: %d attempts of %d were made", ErrBudget, s.attempts, b.Attempts)
+	case b.Cost != nil && s.cost+cost > *b.Cost:
+		return fmt.Errorf("%w: it costs %d, and %d of %d are spent", ErrBudget, cost, s.cost, *b.Cost)
+	}
+	return nil
+}
+
+// wait says why there is no such wait.
+func (b Budget) wait(s spent, wait time.Duration) error {
+	longest, left := time.Duration(b.LongestWaitSeconds)*time.Second, time.Until(b.deadline(s))
+	switch {
+	case wait > longest:
+		return fmt.Errorf("%w: the next request is due in %v, and the longest wait is %v", ErrBudget, wait.Round(time.Second), longest)
+	case left <= 0:
+		return fmt.Errorf("%w: its deadline was %s", ErrBudget, b.deadline(s).Format(time.RFC3339))
+	case wait > left:
+		return fmt.Errorf("%w: the next request is due in %v, and the deadline is in %v", ErrBudget, wait.Round(time.Second), left.Round(time.Second))
+	}
+	return nil
+}
+
+func (b Budget) deadline(s spent) time.Time {
+	return s.since.Add(time.Duration(b.DeadlineSeconds) * time.Second)
+}

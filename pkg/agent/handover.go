@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/einmal/einmal/pkg/problem"
+)
+
+// Report is everything that was gathered about an entry: what a person needs who has to decide, and a program that has asked.
+type Report struct {
+	Run       string         `json:"run"`
+	Step      string         `json:"step"`
+	Outcome   Outcome        `json:"outcome"` // "" while it is open and nobody has been asked
+	ExitCode  int            `json:"exit_code"`
+	Effect    problem.Effect `json:"effect"`
+	Reason    string         `json:"reason,omitzero"`
+	Advice    string         `json:"advice"`
+	Key       string         `json:"key"`
+	URL       string         `json:"url"`
+	Ability   Ability        `json:"ability"`
+	Command   Command        `json:"command"`
+	Retry     Retry          `json:"retry"`
+	RetryOf   string         `json:"retry_of,omitzero"`
+	Budget    Budget         `json:"budget"`
+	BegunAt   time.Time      `json:"begun_at"`
+	Operation Operation      `json:"operation,omitzero"`
+	Requests  []Request      `json:"requests"` // attempts and looks, with their times and what was seen
+	Response  *Response      `json:"response,omitzero"`
+}
+
+// Report gathers it.
+func (e *Entry) Report() Report {
+	return Report{
+		Run: e.Run, Step: e.Step, Outcome: e.End.Outcome, ExitCode: e.Standing().ExitCode(), Effect: e.Effect(), Reason: e.End.Reason, Advice: e.advice(),
+		Key: e.Key, URL: e.URL, Ability: e.Ability, Command: e.Command, Retry: e.Retry, RetryOf: e.RetryOf, Budget: e.Budget,
+		BegunAt: e.At, Operation: e.Operation(), Requests: append([]Request{}, e.Requests...), Response: e.End.Response,
+	}
+}
+
+// Standing is the entry's outcome; of one that is open it is what is known now.
+func (e *Entry) Standing() Outcome {
+	if e.End.Outcome == "" {
+		return handedOver(e, "").Outcome
+	}
+	return e.End.Outcome
+}
+
+// Effect is what is known about the effect.
+func (e *Entry) Effect() problem.Effect {
+	switch e.Standing() {
+	case Executed, Replayed:
+		return problem.EffectApplied
+	case Unknown:
+		return problem.EffectUnknown
+	case Refused, Conflict, NeedsPerson:
+	}
+	return problem.EffectNone
+}
+
+// advice is what to do, in words that never invite to send the same under another key.
+func (e *Entry) advice() string {
+	lookUp := fmt.Sprintf("Look it up: GET %s/v1/operations with Idempotency-Key: %s.", e.URL, e.Key)
+	switch e.Standing() {
+	case Executed, Replayed:
+		return "It is done; the same step again is answered from here."
+	case Refused:
+		return "It has not happened, and the same is not tried again. What is changed is another step, which says retry_of: " + e.Step + "."
+	case Conflict:
+		return "The key belongs to another command at the target, and nothing was done for this one. Find out which of the two was meant; never choose another key for it. " + lookUp
+	case NeedsPerson:
+		if op := e.Operation(); op.ApprovalID != "" {
+			return fmt.Sprintf("Nothing has happened yet: approval %s has to be decided. Then resume.", op.ApprovalID)
+		}
+		return "Nothing has happened. Mend what the reason says, or give it a larger budget, and resume: it goes on under the same key."
+	case Unknown:
+	}
+	switch e.Ability {
+	case Operations:
+		return "It may have happened. Don't send it under another key. " + lookUp + " Resume asks again, and sends under this key only."
+	case Keys:
+		return "It may have happened. Don't send it under another key. The target remembers this one: with a larger budget, resume sends the same again."
+	case None:
+	}
+	return "It may have happened, and the target can't tell. Look there for what the command asks for before anything is sent: only if it is not there, name another step."
+}

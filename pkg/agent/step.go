@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Step is what an agent is asked to do. It may have been written by a model, so it is read strictly, and names its target instead of saying where
+// it is: no text can send a token somewhere else.
+type Step struct {
+	Step    string         `json:"step"`     // the workflow's stable name; without one the command is the name
+	Target  string         `json:"target"`   // one of the agent's; without one the only or the unnamed one
+	Method  string         `json:"method"`   // POST without one
+	Path    string         `json:"path"`     // concrete
+	Body    jsontext.Value `json:"body"`     // an object; {} without one
+	Retry   Retry          `json:"retry"`    // same_operation without one
+	RetryOf string         `json:"retry_of"` // a step of the same run that was refused, of which this is another try on purpose
+	Cost    int64          `json:"cost"`     // of the effect, in whatever the budgets are counted in; it is counted once
+	Budget  *Budget        `json:"budget"`
+}
+
+// ErrInvalid means that steps can't be done as they are. Nothing was sent.
+var ErrInvalid = errors.New("invalid steps")
+
+// ParseSteps reads steps: JSON objects one after the other (one, or JSON lines), or one array of them. It returns everything that is wrong with their
+// form.
+func ParseSteps(text []byte) ([]Step, error) {
+	var steps []Step
+	decoder := jsontext.NewDecoder(bytes.NewReader(text))
+	for {
+		value, err := decoder.ReadValue()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: step %d: %w", ErrInvalid, len(steps)+1, err)
+		}
+		values := []jsontext.Value{value}
+		if value.Kind() == '[' {
+			if err := json.Unmarshal(value, &values); err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+			}
+		}
+		for _, value := range values {
+			step, err := parseStep(value)
+			if err != nil {
+				return nil, fmt.Errorf("%w: step %d: %w", ErrInvalid, len(steps)+1, err)
+			}
+			steps = append(steps, step)
+		}
+	}
+	if len(steps) == 0 {
+		return nil, fmt.Errorf("%w: there is none; give JSON objects with at least a path", ErrInvalid)
+	}
+	return steps, nil
+}
+
+// mostBytes bounds the text of one step: a service takes bodies up to 1 MiB.
+const mostBytes = 2 << 20
+
+func parseStep(value jsontext.Value) (s Step, err error) {
+	if len(value) > mostBytes {
+		return s, fmt.Errorf("it has %d bytes; %d are enough for any", len(value), mostBytes)
+	}
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(value, &members); err != nil {
+		return s, err
+	}
+	for name, member := range members {
+		if member.Kind() == 'n' {
+			return s, fmt.Errorf("/%s is null; leave it out where there is nothing to say", name)
+		}
+	}
+	return s, json.Unmarshal(value, &s, json.RejectUnknownMembers(true))
+}
+
+// intention puts a step into the form in which it is journaled, except for its key, and says everything that is wrong with it.
+func (s Step) intention(run string, targets map[string]Target) (in Intention, wrong []string) {
+	if s.Method == "" {
+		s.Method = "POST"
+	}
+	if s.Retry == "" {
+		s.Retry = SameOperation
+	}
+	command, wrong := newCommand(s.Target, s.Method, s.Path, s.Body)
+	target, known := targets[s.Target]
+	switch {
+	case !known && s.Target == "":
+		wrong = append(wrong, "/target: it is missing; name one of "+names(targets))
+	case !known:
+		wrong = append(wrong, fmt.Sprintf("/target: %q is none of %s", s.Target, names(targets)))
+	}
+	if s.Step != "" && !isName(s.Step) || strings.HasPrefix(s.Step, commandPrefix) {
+		wrong = append(wrong, fmt.Sprintf("/step: a name has 1 to %d visible ASCII characters and does not begin with %s", longestName, commandPrefix))
+	}
+	if allowed[s.Retry] == nil {
+		wrong = append(wrong, fmt.Sprintf("/retry: %q is neither %s nor %s", s.Retry, SameOperation, Never))
+	}
+	if s.Cost < 0 {
+		wrong = append(wrong, "/cost: it is not negative")
+	}
+	budget := intentionBudget
+	if s.Budget != nil {
+		wrong = append(wrong, s.Budget.violations("/budget")...)
+		budget = s.Budget.or(budget)
+	}
+	if s.Step == "" && len(wrong) == 0 {
+		s.Step = command.Name()
+	}
+	if s.RetryOf != "" && s.RetryOf == s.Step {
+		wrong = append(wrong, "/retry_of: it names another step")
+	}
+	return Intention{
+		Run: run, Step: s.Step, Command: command, URL: target.URL, Ability: target.Ability,
+		Retry: s.Retry, RetryOf: s.RetryOf, Cost: s.Cost, Budget: budget,
+	}, wrong
+}
+
+// longestName is what the header Agent-Run-Id may hold, and plenty for a step.
+const longestName = 128
+
+func isName(name string) bool {
+	return name != "" && len(name) <= longestName && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
+}
+
+func names(targets map[string]Target) string {
+	var all []string
+	for name := range targets {
+		all = append(all, fmt.Sprintf("%q", name))
+	}
+	slices.Sort(all)
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,160 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/mod/sumdb/tlog"
+
+	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
+)
+
+// lookAgain is how often a gate that is shut looks whether an operator has accepted what shut it.
+const lookAgain = time.Second
+
+// gate is whether the database is the one that was sealed last.
+type gate struct {
+	mu     sync.Mutex
+	open   bool
+	why    error     // it is shut; nil while nobody has looked
+	looked time.Time // when it was found shut, by our clock
+	leave  context.CancelFunc
+}
+
+// Guard returns nil if the database is what the checkpoint outside says of it, or there is none outside. idempotency.ErrRewound: it is an
+// older one, or has gone another way since, until an operator accepts that (Accept).
+func (s *Sealer) Guard(ctx context.Context) error {
+	if known, why := s.gate.known(); known {
+		return why
+	}
+	err := s.look(ctx)
+	s.found(ctx, err)
+	return err
+}
+
+// WhileOpen runs something whenever the gate is open, until ctx ends.
+func (s *Sealer) WhileOpen(ctx context.Context, run func(ctx context.Context)) {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+		if s.Guard(ctx) == nil {
+			inside, leave := context.WithCancel(ctx)
+			s.gate.onShut(leave)
+			run(inside)
+			leave()
+		}
+		pause.Reset(lookAgain)
+	}
+}
+
+// found notes what a look at the database has shown. One that is set back under a running service shuts the gate again.
+func (s *Sealer) found(ctx context.Context, err error) {
+	switch {
+	case err == nil:
+		s.gate.set(true, nil)
+	case errors.Is(err, idempotency.ErrRewound):
+		if s.gate.set(false, err) {
+			s.log.ErrorContext(ctx, "nothing is sent or written until this is accepted", slog.String("service", s.service), slog.Any("error", err))
+		}
+	}
+}
+
+// known is what the last look has shown, as long as that counts.
+func (g *gate) known() (known bool, why error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.open || g.why != nil && time.Since(g.looked) < lookAgain, g.why
+}
+
+// set opens or shuts the gate and reports whether it was otherwise.
+func (g *gate) set(open bool, why error) (news bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	news = g.open || g.why == nil
+	g.open, g.why, g.looked = open, why, time.Now()
+	if !open && g.leave != nil {
+		g.leave()
+	}
+	return news
+}
+
+// onShut is called when the gate shuts. If it has shut since it was found open, that is now.
+func (g *gate) onShut(leave context.CancelFunc) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.leave = leave; !g.open {
+		leave()
+	}
+}
+
+// look compares for the gate.
+func (s *Sealer) look(ctx context.Context) error {
+	if s.files.Dir == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// First what is outside, which the database is ahead of at any time.
+	outside, err := s.files.Checkpoint()
+	if err != nil || outside == "" {
+		return err
+	}
+	if err := s.readOrigin(ctx); err != nil {
+		return database.Classify(err)
+	}
+	was, err := readTree(s.db.Read(ctx))
+	if err == nil {
+		err = s.compare(ctx, was, outside)
+	}
+	return database.Classify(err)
+}
+
+// compare holds the tree against the checkpoint that was outside before it was read. The caller holds mu and has read the origin.
+func (s *Sealer) compare(ctx context.Context, was tree, outside string) error {
+	if outside == "" {
+		return nil
+	}
+	keys, err := s.files.Keys()
+	if err != nil {
+		return err
+	}
+	c, by, err := OpenCheckpoint(outside, keys)
+	if err != nil {
+		return fmt.Errorf("%s, signed by %q: %w", s.files.CheckpointFile(), by, err)
+	}
+	if c == s.known && was.Size >= c.Size {
+		return nil
+	}
+	if err := s.rewound(ctx, was, c); err != nil {
+		return err
+	}
+	s.known = c
+	return nil
+}
+
+// rewound says how the tree is not one that a checkpoint is of.
+func (s *Sealer) rewound(ctx context.Context, was tree, c Checkpoint) error {
+	switch {
+	case c.Origin != s.origin:
+		return fmt.Errorf("%w: the checkpoint in %s is of the log %s, and this database's is %s", idempotency.ErrRewound, s.files.CheckpointFile(), c.Origin, s.origin)
+	case was.Size < c.Size:
+		return fmt.Errorf("%w: %d events are sealed in it, and %d were when %s was written; einmal audit accept goes on without them", idempotency.ErrRewound,
+			was.Size, c.Size, s.files.CheckpointFile())
+	}
+	root, err := tlog.TreeHash(c.Size, storedHashes{s.db.Read(ctx)})
+	switch {
+	case errors.Is(err, errNoHash), err == nil && root != c.Root:
+		return fmt.Errorf("%w: its first %d events are not those that %s was signed for; einmal audit verify says which", idempotency.ErrRewound, c.Size, s.files.CheckpointFile())
+	}
+	return err
+}
