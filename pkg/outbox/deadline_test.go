@@ -127,7 +127,7 @@ func TestDeadline(t *testing.T) {
 			s.ok(s.inTx(func(tx database.Tx) error {
 				return tx.Exec("UPDATE effects SET state = 'queued', next_at = ? WHERE account_id = ? AND id = ?", tx.Now, e.AccountID, e.ID).Error
 			}))
-			if e = s.send(e); e.State != idempotency.Failed || s.desk.called(kindSend) != 0 {
+			if e = s.send(e); e.State != idempotency.Canceled || s.desk.called(kindSend) != 0 {
 				t.Errorf("%+v", e)
 			}
 		})
