@@ -26,13 +26,6 @@ func (c *Cluster) Next(operation string, when simulator.Moment, action simulator
 	c.Arm(simulator.Misfortune{Operation: operation, When: when, Action: action})
 }
 
-// Down makes every call of these kinds fail, until Disarm.
-func (c *Cluster) Down(operations ...string) {
-	for _, operation := range operations {
-		c.Arm(simulator.Misfortune{Operation: operation, When: simulator.Before, Action: simulator.Status, Status: 500, Times: always})
-	}
-}
-
 // Rollouts are the rollouts that really happened, in their order.
 func (c *Cluster) Rollouts() (rollouts []simulator.Effect) {
 	for _, e := range c.Ledger() {

@@ -45,6 +45,13 @@ func (o *Outside) Arm(fault simulator.Misfortune) {
 	o.post("/_faults", fault, http.StatusCreated)
 }
 
+// Down makes every call of these kinds fail, until Disarm.
+func (o *Outside) Down(operations ...string) {
+	for _, operation := range operations {
+		o.Arm(simulator.Misfortune{Operation: operation, When: simulator.Before, Action: simulator.Status, Status: 500, Times: always})
+	}
+}
+
 // Disarm forgets all faults.
 func (o *Outside) Disarm() {
 	o.struck = o.Fired()

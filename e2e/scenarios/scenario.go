@@ -93,6 +93,9 @@ func All() []Scenario {
 		sendStormDoesNotStarveReconcile,
 		replicaFiveMinutesAhead,
 		twoReplicasDrainOneQueue,
+		unknownReachesAPersonAndIsResolved,
+		personSaysFailedThenMoneyArrives,
+		deadlineOpensAReview,
 
 		pspTimesOutAfterCharging,
 		pspNeverReceived,

@@ -54,18 +54,20 @@ func (s *Stage) EachClusterKeys(pace Pace, rolloutTime time.Duration, play func(
 }
 
 // Replica starts a replica of the deployments service.
-func (y *Yard) Replica() *harness.Service { return y.ReplicaTo(y.cluster.URL()) }
+func (y *Yard) Replica(settings ...string) *harness.Service {
+	return y.ReplicaTo(y.cluster.URL(), settings...)
+}
 
 // ReplicaTo starts one that finds the cluster at another place.
-func (y *Yard) ReplicaTo(cluster string) *harness.Service {
-	service, err := y.lab.Serve(y.ctx, harness.Settings{Role: deploymentsRole, DatabaseURL: y.db.URL, Env: []string{
+func (y *Yard) ReplicaTo(cluster string, settings ...string) *harness.Service {
+	service, err := y.lab.Serve(y.ctx, harness.Settings{Role: deploymentsRole, DatabaseURL: y.db.URL, Env: append([]string{
 		"EINMAL_PROVIDER_URL=" + cluster,
 		"EINMAL_FOLLOW_EVERY=20ms",
 		fmt.Sprintf("EINMAL_PROVIDER_TIMEOUT=%s", y.Pace.Timeout),
 		fmt.Sprintf("EINMAL_EFFECT_LEASE=%s", y.Pace.Lease),
 		fmt.Sprintf("EINMAL_RECONCILE_EVERY=%s", y.Pace.Reconcile),
 		fmt.Sprintf("EINMAL_KEY_WINDOW=%s", y.Pace.KeyWindow),
-	}})
+	}, settings...)})
 	y.must(err)
 	y.services = append(y.services, service)
 	y.replicas = append(y.replicas, service)

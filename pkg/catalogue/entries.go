@@ -70,6 +70,8 @@ var entries = []Entry{
 		Priority:           "normal",
 		Escalation:         "an operator of the account",
 		Approval:           "never",
+		ReviewOwner:        byOperator,
+		ReviewDueSeconds:   8 * 3600, // a working day: the ticket itself is there, and is worked on
 	},
 	{
 		Type:            OrderPut,
@@ -117,6 +119,8 @@ var entries = []Entry{
 		Priority:           "high",
 		Escalation:         "an operator of the account",
 		Approval:           "never",
+		ReviewOwner:        byOperator,
+		ReviewDueSeconds:   lockedFor,
 	},
 	rollout(DeploymentRollback, "a release that was taken back on purpose runs again", "the cluster's rollout of exactly the earlier artifact, which has ended",
 		"always"),
@@ -164,6 +168,8 @@ func money(operation, effect, duplicationCost, proof, maxCost, approval string) 
 		// pauses that double up to half a minute fill the first minutes of it, which is where most outages end.
 		DeadlineSeconds: 3600, MaxAttempts: 20, LongestWaitSeconds: 30, RetryOn: anyFailure,
 		MaxCost: maxCost, Priority: "normal", Escalation: "an operator of the account", Approval: approval,
+		// Half a working day: until then a customer's order is busy, and their money may be held.
+		ReviewOwner: byOperator, ReviewDueSeconds: 4 * 3600,
 	}
 }
 
@@ -176,8 +182,16 @@ func rollout(operation, duplicationCost, proof, approval string) Entry {
 		// half a minute are some twenty minutes of a cluster that is down, or busy with a rollout of somebody else's.
 		DeadlineSeconds: 3600, MaxAttempts: 50, LongestWaitSeconds: 30, RetryOn: anyFailure,
 		Priority: "normal", Escalation: "an operator of the account", Approval: approval,
+		ReviewOwner: byOperator, ReviewDueSeconds: lockedFor,
 	}
 }
+
+// lockedFor is how long an environment may stay locked before somebody else is asked, in seconds: nothing can be released to it meanwhile,
+// not even the repair of what is broken there.
+const lockedFor = 3600
+
+// byOperator: who may resolve a review is who owns it.
+const byOperator = "operator"
 
 // everyone owns what every service answers.
 const everyone = "every service"

@@ -19,18 +19,28 @@ type Entry struct {
 	DownstreamKey DownstreamKey `json:"downstream_key"` // how the target tells a repeated send from a new one
 	Proof         string        `json:"proof"`          // what shows that it happened
 
-	// The budget of a client for one intention: when it stops trying, how often it tries, how long it waits at most
-	// between two attempts, and after which failures it tries at all, with the same key.
-	DeadlineSeconds    int       `json:"deadline_seconds"`
+	// How long one intention is worth trying. For a client that is when it stops, counted from when it first wants it; for the service,
+	// when an effect is sent no more and a person is asked what became of it, counted from the claim (docs/decisions/0018).
+	DeadlineSeconds int `json:"deadline_seconds"`
+
+	// The rest of the budget of a client: how often it tries, how long it waits at most between two attempts, and after which failures
+	// it tries at all, with the same key.
 	MaxAttempts        int       `json:"max_attempts"`
 	LongestWaitSeconds int       `json:"longest_wait_seconds"`
 	RetryOn            []Failure `json:"retry_on"`
 
 	MaxCost    string `json:"max_cost,omitempty"` // the most that one operation may cost; empty: it costs nothing
 	Priority   string `json:"priority"`           // low, normal or high: who goes first when not all can
-	Escalation string `json:"escalation"`         // who is asked when the budget is spent
+	Escalation string `json:"escalation"`         // who is asked when the budget is spent, and when nobody has resolved a review in time
 	Approval   string `json:"approval"`           // when a person must agree before: never, always, or when …
+
+	// Who decides what no machine can, and within what time. Only an operation with an effect comes to that.
+	ReviewOwner      string `json:"review_owner,omitempty"`
+	ReviewDueSeconds int    `json:"review_due_seconds,omitempty"`
 }
+
+// Deadline is DeadlineSeconds.
+func (e Entry) Deadline() time.Duration { return time.Duration(e.DeadlineSeconds) * time.Second }
 
 // LongestWait is LongestWaitSeconds, for whoever keeps to it: clients, and the outbox between its sends.
 func (e Entry) LongestWait() time.Duration { return time.Duration(e.LongestWaitSeconds) * time.Second }

@@ -50,6 +50,9 @@ type Settings struct {
 
 	// So often that a round has little to do; and looking for nothing costs two reads of an index.
 	PurgeEvery time.Duration `env:"EINMAL_PURGE_EVERY" default:"1m" help:"How often what is past its retention is dropped."`
+
+	// The longest of any type, so that by default each has its own.
+	EffectDeadline time.Duration `env:"EINMAL_EFFECT_DEADLINE" default:"24h" help:"The longest that any effect is worth bringing out, in whole seconds; a type whose own deadline is sooner keeps it. Then nothing more is sent, and a person is asked about what is not certain."`
 }
 
 // maxThreshold is more than any amount: 15 digits in minor units.
@@ -71,6 +74,9 @@ func (s Settings) Validate() error {
 			return fmt.Errorf("%s is %s; it must be longer than nothing", setting.name, setting.value)
 		}
 	}
+	if d := s.EffectDeadline; d < time.Second || d%time.Second != 0 {
+		return fmt.Errorf("EINMAL_EFFECT_DEADLINE is %s; it must be whole seconds, and one at least: the policy publishes it so", d)
+	}
 	if s.ApprovalThreshold < 0 || s.ApprovalThreshold > maxThreshold {
 		return fmt.Errorf("EINMAL_APPROVAL_THRESHOLD is %d; it must be from 0 to %d", s.ApprovalThreshold, int64(maxThreshold))
 	}
@@ -90,6 +96,9 @@ func NewPolicy(settings Settings, entries []Entry) Policy {
 		Operations:         make(map[string]Entry, len(entries)),
 	}
 	for _, e := range entries {
+		if len(e.Effects) > 0 {
+			e.DeadlineSeconds = min(e.DeadlineSeconds, int(settings.EffectDeadline/time.Second))
+		}
 		e.Approval = strings.ReplaceAll(e.Approval, "{threshold}", strconv.FormatInt(settings.ApprovalThreshold, 10))
 		p.Operations[e.Type] = e
 	}

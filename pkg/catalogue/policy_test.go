@@ -22,6 +22,32 @@ var settings = catalogue.Settings{
 	TombstoneRetention: 9600 * time.Hour,
 	ApprovalTTL:        30 * time.Minute,
 	ApprovalThreshold:  10000,
+	EffectDeadline:     24 * time.Hour,
+}
+
+// An installation may want less than the catalogue allows, of what has an effect; what it publishes is what it keeps.
+func TestEffectDeadline(t *testing.T) {
+	hurried := settings
+	hurried.EffectDeadline = 2 * time.Minute
+	before, now := catalogue.NewPolicy(settings, catalogue.All()).Operations, catalogue.NewPolicy(hurried, catalogue.All()).Operations
+	for operation, e := range before {
+		want := e.DeadlineSeconds
+		if len(e.Effects) > 0 {
+			want = 120
+		}
+		if now[operation].DeadlineSeconds != want {
+			t.Errorf("%s: %d s, want %d", operation, now[operation].DeadlineSeconds, want)
+		}
+		if own, _ := catalogue.Lookup(operation); e.DeadlineSeconds != own.DeadlineSeconds {
+			t.Errorf("%s has %d s by default, not its own %d", operation, e.DeadlineSeconds, own.DeadlineSeconds)
+		}
+	}
+	for _, bad := range []time.Duration{0, -time.Second, 1500 * time.Millisecond} {
+		hurried.EffectDeadline = bad
+		if err := hurried.Validate(); err == nil {
+			t.Errorf("%s is accepted", bad)
+		}
+	}
 }
 
 // The members of the policy are a promise: clients read their budgets from it.

@@ -35,10 +35,16 @@ func (p Policy) WriteTable(w io.Writer) error {
 		line(t, seconds(int64(e.DeadlineSeconds)), fmt.Sprint(e.MaxAttempts), seconds(int64(e.LongestWaitSeconds)), join(e.RetryOn))
 	}
 	line()
-	line("OPERATION", "DONE TWICE MEANS", "PROOF THAT IT HAPPENED", "THEN ASK")
+	line("OPERATION", "IN DOUBT DECIDED BY", "WITHIN", "THEN ASK")
 	for _, t := range types {
 		e := p.Operations[t]
-		line(t, e.DuplicationCost, e.Proof, e.Escalation)
+		line(t, orNone(e.ReviewOwner), within(e.ReviewDueSeconds), e.Escalation)
+	}
+	line()
+	line("OPERATION", "DONE TWICE MEANS", "PROOF THAT IT HAPPENED")
+	for _, t := range types {
+		e := p.Operations[t]
+		line(t, e.DuplicationCost, e.Proof)
 	}
 	return out.Flush()
 }
@@ -54,6 +60,14 @@ func seconds(n int64) string {
 		return fmt.Sprintf("%dm", n/60)
 	}
 	return fmt.Sprintf("%ds", n)
+}
+
+// within is a time for a person; none where nobody is asked.
+func within(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return seconds(int64(n))
 }
 
 func join(families []Failure) string {

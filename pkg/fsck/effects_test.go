@@ -46,6 +46,7 @@ func keepEffects(t *testing.T, kind database.Kind) kept {
 		{"rolling", idempotency.Running, 2, 1, now, now, now, ""},
 		{"unknown", idempotency.Unknown, 2, 1, now, nil, now, ""},
 		{"review", idempotency.Unknown, 2, 1, now, nil, nil, "rev_review"},
+		{"late", idempotency.Unknown, 2, 1, now, nil, now, "rev_late"},
 		{"happened", idempotency.Succeeded, 1, nil, now, nil, nil, ""},
 		{"refused", idempotency.Failed, 1, nil, now, nil, nil, ""},
 		{"withdrawn", idempotency.Canceled, 0, nil, nil, nil, nil, ""},
@@ -71,6 +72,9 @@ func keepEffects(t *testing.T, kind database.Kind) kept {
 	log.Close()
 	k.exec(t, `INSERT INTO reviews (account_id, id, kind, operation_id, owner, evidence, state, opened_at, due_at, resolved_by)
 		VALUES ('acme', 'rev_review', 'unknown', ?, 'operator', '[]', 'open', ?, ?, '')`, k.id["review"], now, now)
+	k.exec(t, `INSERT INTO reviews (account_id, id, kind, operation_id, owner, evidence, state, opened_at, due_at, resolved_by)
+		VALUES ('acme', 'rev_late', 'deadline', ?, 'operator', '[]', 'open', ?, ?, '')`, k.id["late"], now, now)
+	k.exec(t, "UPDATE effects SET deadline = created_at, overdue_at = created_at WHERE id = 'eff_late'")
 	for key, state := range map[string]string{"asked": "pending", "happened": "approved", "refused": "expired", "withdrawn": "rejected"} {
 		k.exec(t, `INSERT INTO approvals (account_id, id, operation_id, idempotency_key, fingerprint, world_version, requested_by, facts, consequence,
 				state, decided_by, approved, reason, created_at, expires_at, decided_at)
@@ -102,6 +106,8 @@ func TestEachCheckOfEffectsSeesWhatItIsAbout(t *testing.T) {
 		doubt    = "doubt and state agree"
 		due      = "an open effect is due, held, or with a person"
 		person   = "what waits for a person has an open review"
+		question = "a question how an operation ends is about one that has not"
+		late     = "what is open past its deadline was noticed, and a person asked"
 		asked    = "what waits for an approval has an open question"
 		open     = "an open question is about an effect that waits for it"
 		its      = "an effect has the approval of its own operation and command"
@@ -143,6 +149,10 @@ func TestEachCheckOfEffectsSeesWhatItIsAbout(t *testing.T) {
 		"a send before the approval":                   {"UPDATE approvals SET decided_at = expires_at WHERE id = 'apr_happened' AND 'eff_happened' = ?", "happened", []string{sent + ": try_happened"}},
 		"a send after it":                              {"UPDATE approvals SET expires_at = decided_at WHERE id = 'apr_happened' AND 'eff_happened' = ?", "happened", []string{sent + ": try_happened"}},
 		"an approval of one's own":                     {"UPDATE approvals SET decided_by = requested_by WHERE id = 'apr_happened' AND 'eff_happened' = ?", "happened", []string{self + ": apr_happened"}},
+		"a question that is answered":                  {"UPDATE reviews SET operation_id = 'op_gone' WHERE 'eff_review' = ? AND id = 'rev_review'", "review", []string{question + ": rev_review"}},
+		"a deadline that nobody has noticed":           {"UPDATE effects SET deadline = '2020-01-01 00:00:00+00:00' WHERE id = ?", "new", []string{late}},
+		"a deadline that is not over yet":              {"UPDATE effects SET deadline = '2999-01-01 00:00:00+00:00' WHERE id = ?", "new", nil},
+		"a deadline of which nobody was told":          {"UPDATE reviews SET kind = 'unknown' WHERE 'eff_late' = ? AND id = 'rev_late'", "late", []string{late}},
 		"nothing":                                      {"UPDATE effects SET asks = asks WHERE id = ?", "review", nil},
 	}
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
@@ -173,7 +183,7 @@ func TestEachCheckOfEffectsSeesWhatItIsAbout(t *testing.T) {
 				k.exec(t, c.statement, "eff_"+c.of)
 				var want []string
 				for _, check := range c.want {
-					if !strings.Contains(check, ": ") {
+					if !strings.Contains(check, ": ") { // of another row
 						check += ": eff_" + c.of
 					}
 					want = append(want, check)

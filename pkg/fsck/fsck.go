@@ -4,8 +4,11 @@ package fsck
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -16,7 +19,8 @@ import (
 type Check struct {
 	Name string
 
-	// SQL returns a row for each violation: the account, and the id of what violates it. It is portable.
+	// SQL returns a row for each violation: the account, and the id of what violates it. It is portable. @past stands for the time before
+	// which what was to happen has happened: a minute ago, by the database's clock.
 	SQL string
 
 	// Advice says what a violation means and what to do.
@@ -34,10 +38,15 @@ type Violation struct {
 // Run returns every violation of the checks.
 func Run(ctx context.Context, db *database.DB, checks ...Check) ([]Violation, error) {
 	var violations []Violation
+	past := db.Now().Add(-time.Minute) // many looks of a service that runs
 	err := db.Snapshot(ctx, func(read *gorm.DB) error {
 		for _, check := range checks {
 			var rows []struct{ AccountID, ID string }
-			if err := read.Raw(check.SQL).Scan(&rows).Error; err != nil {
+			query := read.Raw(check.SQL)
+			if strings.Contains(check.SQL, "@past") {
+				query = read.Raw(check.SQL, sql.Named("past", past))
+			}
+			if err := query.Scan(&rows).Error; err != nil {
 				return fmt.Errorf("check %s: %w", check.Name, err)
 			}
 			for _, row := range rows {
@@ -194,6 +203,19 @@ var Effects = []Check{
 		SQL: `SELECT e.account_id, e.id FROM effects e WHERE e.state = 'unknown' AND e.next_at IS NULL
 			AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.account_id = e.account_id AND r.id = e.review_id AND r.state = 'open')`,
 		Advice: "Nobody is asked about this effect. Reconcile its operation.",
+	},
+	{
+		Name: "a question how an operation ends is about one that has not",
+		SQL: `SELECT r.account_id, r.id FROM reviews r WHERE r.state = 'open' AND r.kind IN ('unknown', 'deadline')
+			AND NOT EXISTS (SELECT 1 FROM effects e WHERE e.account_id = r.account_id AND e.operation_id = r.operation_id AND e.state IN ('queued', 'running', 'unknown'))`,
+		Advice: "The answer is known: it is the operation's. They are written in one transaction, so one of them was changed afterwards.",
+	},
+	{
+		Name: "what is open past its deadline was noticed, and a person asked",
+		SQL: `SELECT e.account_id, e.id FROM effects e
+			WHERE (e.overdue_at IS NULL AND e.state IN ('queued', 'running', 'unknown') AND e.deadline IS NOT NULL AND e.deadline < @past)
+			   OR (e.overdue_at IS NOT NULL AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.account_id = e.account_id AND r.operation_id = e.operation_id AND r.kind = 'deadline'))`,
+		Advice: "A service that runs and serves this target ends it or asks within seconds. Start one, or find out what keeps it from that.",
 	},
 }
 

@@ -42,7 +42,8 @@ type Effect struct {
 	Reference string // the target's name for it
 	ReviewID  string // of the question to a person, if there is one
 
-	ApprovalID string // of the yes that it needs from a person; empty: none
+	ApprovalID string     // of the yes that it needs from a person; empty: none
+	Deadline   *time.Time // nothing is sent after it
 	Sends      []Send
 }
 

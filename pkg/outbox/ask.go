@@ -59,7 +59,7 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 	case Accepted:
 		return t.goesOn(e, ev, now)
 	case Different:
-		return toPerson(e)
+		return toPersonAsDifferent(e, ev)
 	case Stopped:
 		return ifKeyIsOwn(e, endsStopped(e))
 	case Reused:
@@ -98,13 +98,13 @@ func (t Target) afterAsk(e Effect, kind string, ev Evidence, now time.Time) step
 // afterClosing follows a close that came before any effect: it is certain that none has happened and that no earlier send can
 // arrive.
 func (t Target) afterClosing(e Effect, pause time.Duration, now time.Time) step {
-	s := step{to: idempotency.Failed, reason: ByClosing}
+	s := step{to: idempotency.Failed, reason: t.whyNoMore(e, now, ByClosing)}
 	switch {
 	case e.CancelAskedAt != nil:
 		s.to = idempotency.Canceled
 	case e.approvalOver(now):
 		s.to, s.reason = idempotency.Canceled, ByExpiry
-	case t.Ability.Floor && e.Attempts < t.MaxAttempts:
+	case t.Ability.Floor && e.Attempts < t.MaxAttempts && !t.tooLate(e, now):
 		s = step{to: idempotency.Queued, next: notBefore(t.resendAt(e, now), now.Add(pause))}
 	}
 	s.change = func(tx database.Tx) (bool, error) { return closed(tx, e, s.to, s.next) }

@@ -211,7 +211,7 @@ func TestRun(t *testing.T) {
 			for range s.target.Sends.Places {
 				receive(t, hanging, "a send that hangs")
 			}
-			first := s.acceptOf(s.account, "first", catalogue.OperationCancel)
+			first := s.acceptOf(s.account, "first", catalogue.DeploymentCancel)
 			s.box.Nudge()
 			if e := receive(t, hanging, "the send with priority"); e.ID != first.ID {
 				t.Errorf("sent %+v", e)

@@ -25,6 +25,8 @@
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first
 //	unserved.go   open effects that nobody here can bring out
+//	deadline.go   effects whose deadline has passed, and reviews that nobody has resolved in time
+//	calls.go      what the calls for an operation have shown, for who decides
 //	metrics.go    what an operator watches
 //	outbox.go     puts them together, starts and stops
 package outbox

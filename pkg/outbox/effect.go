@@ -34,7 +34,10 @@ type Effect struct {
 	Asks          int        // since the last send
 	Priority      bool
 	Reference     string // the target's name for what it did
+	Shown         string // what the target shows in place of what was asked for, in the provider's format; empty: nothing else was seen
 	ReviewID      string
+	Deadline      *time.Time // nothing is sent after it; nil: accepted before there were deadlines
+	OverdueAt     *time.Time // when it was noticed that it is open past that, and a person was asked
 	ApprovalID    string     // that it may not be sent without; empty: it needs none
 	ApprovedUntil *time.Time // when that ends to be valid
 	Token         int64      `gorm:"-"` // of its lock, for the provider: drawn for a send, else the highest that was

@@ -43,10 +43,11 @@ func TestEnqueue(t *testing.T) {
 		s := set(t, keyed)
 		t.Run("makes a queued effect due, under a key that the operation's id is no part of", func(t *testing.T) {
 			e := s.accept("k")
+			until := e.CreatedAt.Add(24 * time.Hour) // as the policy has it
 			want := Effect{
 				AccountID: s.account, ID: e.ID, OperationID: e.OperationID, IdempotencyKey: "k", Type: catalogue.TicketMirror, Target: s.target.Name,
 				EffectKey: Key("test", "tickets", s.account, "k", "mirror"), Command: []byte("k"),
-				State: idempotency.Queued, NextAt: &e.CreatedAt, CreatedAt: e.CreatedAt, UpdatedAt: e.CreatedAt,
+				State: idempotency.Queued, NextAt: &e.CreatedAt, Deadline: &until, CreatedAt: e.CreatedAt, UpdatedAt: e.CreatedAt,
 			}
 			if diff := cmp.Diff(want, e); diff != "" {
 				t.Error(diff)
@@ -63,7 +64,7 @@ func TestEnqueue(t *testing.T) {
 			}
 		})
 		t.Run("marks the types that the catalogue gives priority", func(t *testing.T) {
-			if e := s.acceptOf(s.account, "first", catalogue.OperationCancel); !e.Priority {
+			if e := s.acceptOf(s.account, "first", catalogue.DeploymentCancel); !e.Priority {
 				t.Errorf("%+v", e)
 			}
 		})

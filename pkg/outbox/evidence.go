@@ -55,6 +55,7 @@ type Evidence struct {
 	More       []string      // names of further effects under the same effect key, of which there must be none
 	Says       string        // for people, in a review or an attempt: no secrets, no bodies
 	RetryAfter time.Duration // what the target asked for: no call before that
+	Shows      string        // with Different: what is there instead, for the service's own settling, should a person say that it counts
 
 	// Of a target whose effects hold locks, with any finding.
 	Floor int64  // the lowest token that the target still takes; 0: it did not say
@@ -77,6 +78,9 @@ func (ev Evidence) kept() Evidence {
 		ev.Says = strings.TrimSpace(ev.Says + ", with a reference that can't be kept")
 	}
 	ev.Says = strings.ToValidUTF8(strings.ReplaceAll(ev.Says, "\x00", "\ufffd"), "\ufffd")
+	if !isName(ev.Shows) {
+		ev.Shows = "" // a person is asked all the same
+	}
 	if len(ev.Says) > maxSays {
 		ev.Says = strings.ToValidUTF8(ev.Says[:maxSays], "")
 	}

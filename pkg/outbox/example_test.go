@@ -44,7 +44,7 @@ func ExampleOutbox_unknown() {
 	s.wait(op, func(op idempotency.Operation) bool { return op.Effect.ReviewID != "" })
 	fmt.Println(s.operation(op).State, "after", desk.sends, "send")
 
-	questions, err := review.List(context.Background(), s.db, op.AccountID, review.StateOpen, "", 10)
+	questions, err := review.List(context.Background(), s.db, op.AccountID, review.Filter{State: review.StateOpen}, "", 10)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -142,9 +142,9 @@ func newService(desk outbox.Provider, ability outbox.Ability) service {
 	exec := idempotency.New(db, idempotency.Options{Record: events.Record, Note: events.Note, Describe: outbox.Describe(db)})
 	// target:
 	box, err := outbox.New(outbox.Deps{
-		DB: db, Exec: exec, Log: slog.Default(), Record: events.Record, Namespace: "einmal", Service: "tickets", Owner: "operator", PollEvery: time.Second,
+		DB: db, Exec: exec, Log: slog.Default(), Record: events.Record, Namespace: "einmal", Service: "tickets", PollEvery: time.Second,
 	}, outbox.Target{
-		Name: "desk", Ability: ability, Provider: desk,
+		Name: "desk", Types: []string{catalogue.TicketMirror}, Ability: ability, Provider: desk,
 		Settle: func(_ database.Tx, _ outbox.Effect, end outbox.End) (idempotency.Answer, error) {
 			return idempotency.Answer{State: end.State, Status: 200, Body: []byte("{}")}, nil
 		},

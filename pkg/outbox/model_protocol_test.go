@@ -51,8 +51,14 @@ func (m *protocol) next(w world) (all []transition[world]) {
 		}
 	}
 	if !w.claimed {
-		add("client: claims", func(n *world) { n.claimed, n.row = true, row{state: isQueued, due: true} })
+		add("client: claims", func(n *world) {
+			n.claimed, n.row = true, row{state: isQueued, due: true}
+			if m.assume.deadline {
+				n.row.deadline = ahead
+			}
+		})
 	} else {
+		m.watcher(w, add)
 		m.client(w, add)
 		m.person(w, add)
 		m.hooks(w, add)
@@ -92,6 +98,21 @@ func (m *protocol) client(w world, add func(string, func(*world))) {
 		return
 	}
 	add("client: cancels", func(n *world) { n.cancels++; n.becomes(after) })
+}
+
+// watcher notices that the deadline has passed: (*Outbox).passDeadline in statements.
+func (m *protocol) watcher(w world, add func(string, func(*world))) {
+	if w.row.deadline != passed || w.row.overdue || w.row.state.final() || !m.rules.DeadlineNoticed {
+		return
+	}
+	after := w.row
+	if after.state == isQueued {
+		target := m.sending()
+		after, _ = m.settle("past its deadline", after, after, func(e Effect) step { return target.afterLastSend(e, m.rows.tx.Now) })
+	}
+	after, noted := m.rows.statement("overdue", after, overdue)
+	after.review = after.review || noted
+	add("watcher: notices that the deadline has passed", func(n *world) { n.becomes(after) })
 }
 
 // person decides what waits for one, rightly: nothing can happen any more that has not.
@@ -194,6 +215,7 @@ func (m *protocol) pickUpSend(w world, i int, add func(string, func(*world))) {
 	switch {
 	case changed && m.rules.MarkFirst:
 		add("worker: takes to send", func(n *world) {
+			n.tookLate = n.row.deadline == passed
 			n.becomes(after)
 			n.workers[i] = worker{at: taken, view: after, life: n.life}
 		})
@@ -212,7 +234,17 @@ func (m *protocol) takesToSend(r row, t Target) (row, bool) {
 	if t.Ability.Key {
 		what += ", key window " + t.Ability.KeyWindow.String()
 	}
-	return m.rows.statement(what, r, func(tx database.Tx, e Effect) (bool, error) { return takeToSend(tx, e, t, leaseName(r.fence+1)) })
+	take := func(tx database.Tx, e Effect) (bool, error) { return takeToSend(tx, e, t, leaseName(r.fence+1)) }
+	if !m.rules.DeadlineInTake {
+		what += ", whatever its deadline"
+		inTime := take
+		take = func(tx database.Tx, e Effect) (changed bool, err error) {
+			tx.Exec("UPDATE effects SET deadline = NULL")
+			defer tx.Exec("UPDATE effects SET deadline = ?", e.Deadline)
+			return inTime(tx, e)
+		}
+	}
+	return m.rows.statement(what, r, take)
 }
 
 // sending is the target as sends see it. It lies where a rule about sends is switched off.

@@ -51,6 +51,8 @@ type row struct {
 	attempts, asks uint8
 	window, lease  when // of the key, since the first send; a lease is held under the name of its fence
 	due            bool // now or later, which is the same to a protocol that may not rely on when
+	deadline       when // never: it has none
+	overdue        bool // it was noticed that its deadline has passed
 	cancel, review bool // asked for
 	accepted       bool
 	reference      bool
@@ -59,7 +61,7 @@ type row struct {
 // number packs a row, to put processes in an order.
 func (r row) number() (n uint64) {
 	for _, part := range []uint8{
-		uint8(r.state), r.fence, r.doubt, r.attempts, r.asks, uint8(r.window), uint8(r.lease), bit(r.due), bit(r.cancel)<<3 | bit(r.review)<<2 | bit(r.accepted)<<1 | bit(r.reference),
+		uint8(r.state), r.fence, r.doubt, r.attempts, r.asks, uint8(r.window)<<2 | uint8(r.lease), uint8(r.deadline)<<1 | bit(r.overdue), bit(r.due), bit(r.cancel)<<3 | bit(r.review)<<2 | bit(r.accepted)<<1 | bit(r.reference),
 	} {
 		n = n<<4 | uint64(part)
 	}
@@ -171,6 +173,10 @@ func (r *rows) effect(of row) Effect {
 	}
 	e.FirstSentAt = at(of.window, now, now.Add(-r.target.Ability.KeyWindow))
 	e.LeaseUntil = at(of.lease, now.Add(r.target.Lease), now)
+	e.Deadline = at(of.deadline, now.Add(r.target.Lease), now)
+	if of.overdue {
+		e.OverdueAt = &now
+	}
 	if of.lease != never {
 		e.LeasedBy = leaseName(of.fence)
 	}
@@ -207,9 +213,9 @@ func (r *rows) open(tx database.Tx) {
 		return statement
 	}
 	r.write = prepare(`UPDATE effects SET state = ?, fence = ?, doubt = ?, attempts = ?, asks = ?, first_sent_at = ?, lease_until = ?, leased_by = ?,
-		next_at = ?, cancel_asked_at = ?, accepted_at = ?, review_id = ?, reference = ?`)
-	r.read = prepare(`SELECT state, fence, doubt, attempts, asks, first_sent_at, lease_until, leased_by, next_at, cancel_asked_at, accepted_at, review_id, reference
-		FROM effects`)
+		next_at = ?, cancel_asked_at = ?, accepted_at = ?, review_id = ?, reference = ?, deadline = ?, overdue_at = ?`)
+	r.read = prepare(`SELECT state, fence, doubt, attempts, asks, first_sent_at, lease_until, leased_by, next_at, cancel_asked_at, accepted_at, review_id, reference,
+		deadline, overdue_at FROM effects`)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -223,7 +229,7 @@ func (r *rows) close() {
 func (r *rows) put(of row) {
 	e := r.effect(of)
 	_, err := r.write.ExecContext(r.tx.Statement.Context, string(e.State), e.Fence, e.Doubt, e.Attempts, e.Asks, e.FirstSentAt, e.LeaseUntil, e.LeasedBy,
-		e.NextAt, e.CancelAskedAt, e.AcceptedAt, e.ReviewID, e.Reference)
+		e.NextAt, e.CancelAskedAt, e.AcceptedAt, e.ReviewID, e.Reference, e.Deadline, e.OverdueAt)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -232,13 +238,14 @@ func (r *rows) put(of row) {
 func (r *rows) get() row {
 	var e Effect
 	err := r.read.QueryRowContext(r.tx.Statement.Context).Scan(&e.State, &e.Fence, &e.Doubt, &e.Attempts, &e.Asks, &e.FirstSentAt, &e.LeaseUntil, &e.LeasedBy,
-		&e.NextAt, &e.CancelAskedAt, &e.AcceptedAt, &e.ReviewID, &e.Reference)
+		&e.NextAt, &e.CancelAskedAt, &e.AcceptedAt, &e.ReviewID, &e.Reference, &e.Deadline, &e.OverdueAt)
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	of := row{
 		state: stateNo(slices.Index(stateNames, e.State)), fence: uint8(e.Fence), attempts: uint8(e.Attempts), asks: uint8(e.Asks),
 		due: e.NextAt != nil, cancel: e.CancelAskedAt != nil, accepted: e.AcceptedAt != nil, review: e.ReviewID != "", reference: e.Reference != "",
+		overdue: e.OverdueAt != nil,
 	}
 	if e.Doubt != nil {
 		of.doubt = uint8(*e.Doubt)
@@ -254,6 +261,7 @@ func (r *rows) get() row {
 	}
 	of.window = is(e.FirstSentAt, e.FirstSentAt != nil && e.FirstSentAt.Equal(r.tx.Now))
 	of.lease = is(e.LeaseUntil, e.LeaseUntil != nil && e.LeaseUntil.After(r.tx.Now))
+	of.deadline = is(e.Deadline, e.Deadline != nil && e.Deadline.After(r.tx.Now))
 	if (of.lease != never) != (e.LeasedBy != "") {
 		r.t.Fatalf("a lease is neither there nor not: %+v", e)
 	}

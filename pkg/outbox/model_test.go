@@ -27,6 +27,8 @@ type rules struct {
 	SendWindow       bool // nothing is sent again after the key window
 	WindowFromFirst  bool // which begins with the first send, and never again
 	KeyFromKey       bool // the effect key follows from the caller's, not from the operation
+	DeadlineInTake   bool // nothing is taken to be sent after its deadline
+	DeadlineNoticed  bool // what is open past it ends, or a person is asked
 	EndInReview      bool // sends exhausted: failed without doubt, a person with it
 }
 
@@ -66,6 +68,11 @@ func TestTheProtocolHolds(t *testing.T) {
 		{"close, with delays and pauses without bound", shutting, unbounded, ""},
 		{"look-up, with delays and pauses without bound", lookedUp, unbounded, ""},
 		{"no ability, with delays and pauses without bound", unable, unbounded, ""},
+		{"key, with a deadline", keyedOnly, dated(allAlive), ""},
+		{"close, with a deadline", shutting, dated(allAlive), ""},
+		{"floor, with a deadline", floored, dated(allAlive), ""},
+		{"look-up, with a deadline", lookedUp, dated(unbounded), ""},
+		{"no ability, with a deadline", unable, dated(unbounded), ""},
 		{"key, with a failover that forgets the claim: one effect, though answers may contradict", keyedOnly, forgetfulAlive, "two effects"},
 	} {
 		t.Run("for "+c.name, func(t *testing.T) {
@@ -78,6 +85,12 @@ func TestTheProtocolHolds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// dated adds that the effect has a deadline, which may pass at any time.
+func dated(a assumptions) assumptions {
+	a.deadline = true
+	return a
 }
 
 // One row a rule: without it something goes wrong, and this. AskAfterGrace has none: nothing is sent again because time has
@@ -111,6 +124,8 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		{[]string{"SendWindow"}, "key", keyedOnly, fair, twoEffects},
 		{[]string{"WindowFromFirst"}, "key", keyedOnly, fair, twoEffects},
 		{[]string{"KeyFromKey"}, "key", keyedOnly, forgetful, twoEffects},
+		{[]string{"DeadlineInTake"}, "look-up", lookedUp, dated(unbounded), "sent after its deadline"},
+		{[]string{"DeadlineInTake"}, "key", keyedOnly, dated(fair), "sent after its deadline"},
 		{[]string{"EndInReview"}, "floor", floored, unbounded, "stuck"},
 
 		// Evidence against a final state can't be had while nothing false becomes final; then it must change nothing.
@@ -118,6 +133,8 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		{[]string{"FinalStays", "NotFoundNoFail"}, "key", keyedOnly, fair, twoAnswers},
 		// A permission: without it more is left to a person.
 		{[]string{"VerdictUnfenced"}, "key", keyedOnly, fair, ""},
+		// For those who wait: without it what is late is found when it is due.
+		{[]string{"DeadlineNoticed"}, "look-up", lookedUp, dated(unbounded), ""},
 	}
 	db, known := modelDB(t), answers{}
 	for _, c := range table {

@@ -20,6 +20,7 @@ type world struct {
 	tellsYes, tellsNo bool        // webhooks: it happened; one attempt failed
 	windowOver        bool        // the target has forgotten its keys
 	told              uint8       // final answers that clients have seen, a bit for each
+	tookLate          bool        // it was taken to be sent after its deadline
 	wasted            bool        // positive evidence was thrown away while the operation was open
 	kills, pauses     uint8       // how often each has happened, as far as it is bounded
 	cancels, repeats  uint8
@@ -89,6 +90,7 @@ type assumptions struct {
 	delaysEnd  bool // the key window ends only after all requests have arrived, and no worker is between take and send
 	keysLast   bool // the target never forgets a key
 	nobodyDies bool // no process is killed
+	deadline   bool // the effect has one
 }
 
 var (
@@ -119,6 +121,8 @@ func (w world) judge() string {
 		return fmt.Sprintf("%s, and it happened", state)
 	case w.wasted:
 		return "evidence thrown away"
+	case w.tookLate:
+		return "sent after its deadline"
 	}
 	return ""
 }
@@ -170,6 +174,15 @@ func (m *protocol) outside(w world, add func(string, func(*world))) {
 			m.windowEnds(&n.row)
 			m.windowEnds(&n.workers[0].view)
 			m.windowEnds(&n.workers[1].view)
+		})
+	}
+	if w.row.deadline == ahead && !w.row.state.final() {
+		add("time: the deadline passes", func(n *world) {
+			for _, r := range []*row{&n.row, &n.workers[0].view, &n.workers[1].view} {
+				if r.deadline == ahead {
+					r.deadline = passed
+				}
+			}
 		})
 	}
 	if !m.assume.claimsLast && w.life == 0 && w.claimed && !w.row.state.final() {

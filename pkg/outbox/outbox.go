@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,8 +30,8 @@ type Deps struct {
 	// is the one that the migrations have made for this database.
 	Namespace, Service string
 
-	// Owner is who is asked when no machine can decide.
-	Owner string
+	// LongestDeadline is the most that any effect gets, whose operation type may have less (docs/decisions/0018). 0: what its type has.
+	LongestDeadline time.Duration
 
 	// ApprovalTTL is how long a question to a person, and a yes to it, hold (Ask). Without it nobody can be asked.
 	ApprovalTTL time.Duration
@@ -46,7 +47,7 @@ type Outbox struct {
 	exec      *idempotency.Executor
 	log       *slog.Logger
 	record    func(tx database.Tx, events ...idempotency.Event) error
-	owner     string
+	longest   time.Duration // until a deadline
 	ttl       time.Duration // of approvals
 	namespace *namespace
 	service   string
@@ -66,13 +67,16 @@ func New(deps Deps, targets ...Target) (*Outbox, error) {
 		return nil, errors.New("configure outbox: it needs a time between looks for due effects")
 	}
 	o := &Outbox{
-		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, owner: deps.Owner, ttl: deps.ApprovalTTL, pollEvery: deps.PollEvery,
+		db: deps.DB, exec: deps.Exec, log: deps.Log, record: deps.Record, longest: deps.LongestDeadline, ttl: deps.ApprovalTTL, pollEvery: deps.PollEvery,
 		namespace: newNamespace(deps.Namespace), service: deps.Service,
 		targets: map[string]Target{}, sends: newSends(deps.Service),
 	}
 	for _, t := range targets {
 		if err := t.check(); err != nil {
 			return nil, err
+		}
+		if o.longest > 0 && o.longest <= t.Timeout {
+			return nil, fmt.Errorf("configure target %s: a deadline of %s has passed before a call of %s has ended", t.Name, o.longest, t.Timeout)
 		}
 		o.targets[t.Name] = t
 	}
@@ -103,6 +107,9 @@ func (o *Outbox) newEffect(tx database.Tx, op idempotency.Operation, target, nam
 	if err != nil {
 		return Effect{}, Target{}, fmt.Errorf("enqueue effect: %w", err)
 	}
+	if !slices.Contains(t.Types, op.Type) {
+		return Effect{}, Target{}, fmt.Errorf("enqueue effect: target %s says nothing of effects of %s", t.Name, op.Type)
+	}
 	namespace, err := o.namespace.of(tx)
 	if err != nil {
 		return Effect{}, Target{}, fmt.Errorf("enqueue effect: %w", err)
@@ -110,7 +117,7 @@ func (o *Outbox) newEffect(tx database.Tx, op idempotency.Operation, target, nam
 	return Effect{
 		AccountID: op.AccountID, ID: idempotency.NewID("eff", tx.Now), OperationID: op.ID, IdempotencyKey: op.IdempotencyKey, Type: op.Type,
 		Target: target, EffectKey: Key(namespace, o.service, op.AccountID, op.IdempotencyKey, name),
-		Command: command, State: op.State, Priority: catalogue.HasPriority(op.Type), CreatedAt: tx.Now, UpdatedAt: tx.Now,
+		Command: command, State: op.State, Priority: catalogue.HasPriority(op.Type), Deadline: o.deadline(op.Type, tx.Now), CreatedAt: tx.Now, UpdatedAt: tx.Now,
 	}, t, nil
 }
 
@@ -119,6 +126,17 @@ func insert(tx database.Tx, e Effect) error {
 		return fmt.Errorf("enqueue effect: %w", err)
 	}
 	return nil
+}
+
+// deadline is until when an effect that is accepted now is worth bringing out.
+func (o *Outbox) deadline(operation string, now time.Time) *time.Time {
+	entry, _ := catalogue.Lookup(operation) // which the target's types are in
+	after := entry.Deadline()
+	if o.longest > 0 {
+		after = min(after, o.longest)
+	}
+	until := now.Add(after)
+	return &until
 }
 
 // target is the one of that name.
@@ -144,6 +162,7 @@ func (o *Outbox) Settled(operationID string) <-chan struct{} { return o.changed.
 func (o *Outbox) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { o.warnOfUnserved(ctx) })
+	running.Go(func() { o.watch(ctx) })
 	running.Go(func() { o.sweep(ctx) })
 	for _, t := range o.targets {
 		for _, l := range o.lanes(t) {

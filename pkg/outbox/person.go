@@ -16,7 +16,7 @@ var (
 	// ErrRunning: the effect may have happened, and its target can't close.
 	ErrRunning = errors.New("effect may have happened and can't be closed")
 
-	// ErrUndecided: the effect waits for what a person says of it, and they have said nothing of its end.
+	// ErrUndecided: the effect is unknown, a person was asked how it ends, and they have said nothing of that.
 	ErrUndecided = errors.New("effect waits for a decision")
 )
 
@@ -67,8 +67,9 @@ func (o *Outbox) Cancel(tx database.Tx, account, operationID string) (Effect, er
 }
 
 // Decide ends an unknown effect by a person's word. ErrRunning: somebody is asking the target at this moment, or it is not
-// unknown. An effect that holds a lock which its target has not closed ends later, by that: a no withdraws it, a yes is ErrNotClosed.
-// ErrNotServed as of Cancel. Call Announce after the commit.
+// unknown. Where the target can close, a no withdraws the effect, which ends by the close or as what had happened (docs/decisions/0019); a
+// yes about one that holds a lock which its target has not closed is ErrNotClosed. ErrNotServed as of Cancel. Call Announce after the
+// commit.
 func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idempotency.State, reference string) error {
 	e, t, err := o.ofTarget(tx, account, operationID)
 	if err != nil {
@@ -78,12 +79,12 @@ func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idemp
 	if err != nil {
 		return err
 	}
-	if t.Lock != nil && own { // under a key that is another's no copy of a send has an effect, and nothing can be closed
-		err := t.Lock.MayDecide(tx, e)
-		if errors.Is(err, ErrNotClosed) && state != idempotency.Succeeded {
+	if own { // under a key that is another's no copy of a send has an effect, and nothing can be closed
+		switch err := t.mayDecide(tx, e); {
+		case errors.Is(err, ErrNotClosed) && state != idempotency.Succeeded:
 			return closeFirst(tx, e)
-		}
-		if err != nil {
+		case errors.Is(err, ErrNotClosed) && t.Lock == nil: // that it has happened frees nothing
+		case err != nil:
 			return err
 		}
 	}
@@ -96,11 +97,33 @@ func (o *Outbox) Decide(tx database.Tx, account, operationID string, state idemp
 	if reference != "" {
 		e.Reference = reference
 	}
-	return o.finish(tx, t, e, End{State: state, Reason: ByPerson, Evidence: Evidence{Reference: reference}})
+	return o.finish(tx, t, e, End{State: state, Reason: ByPerson, Evidence: Evidence{Reference: reference, Shows: e.Shown}})
+}
+
+// mayDecide returns ErrNotClosed while a send of an effect may still arrive at a target that could make that impossible.
+func (t Target) mayDecide(tx database.Tx, e Effect) error {
+	switch {
+	case t.Lock != nil:
+		return t.Lock.MayDecide(tx, e)
+	case !t.Ability.Close:
+		return nil
+	}
+	// What a close has shown that came after every send is all that one will ever show.
+	var closed int64
+	err := tx.Raw(`SELECT count(*) FROM attempts c WHERE c.account_id = ? AND c.operation_id = ? AND c.kind = ? AND c.outcome = ? AND NOT EXISTS
+		(SELECT 1 FROM attempts s WHERE s.account_id = c.account_id AND s.operation_id = c.operation_id AND s.kind = ? AND s.fence > c.fence)`,
+		e.AccountID, e.OperationID, kindClose, Different, kindSend).Scan(&closed).Error
+	switch {
+	case err != nil:
+		return fmt.Errorf("read closes: %w", err)
+	case closed == 0:
+		return ErrNotClosed
+	}
+	return nil
 }
 
 // Resolved records that a person has resolved a review about an operation, before a Decide that follows from it. state is what they
-// have declared the operation to be; empty: it stays what it is. ErrUndecided: then it would wait for nobody.
+// have declared the operation to be; empty: it stays what it is. ErrUndecided: it is unknown, and they were asked what it is.
 func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.State, reference string) error {
 	var about []Effect
 	if err := tx.Where("account_id = ? AND operation_id = ?", r.AccountID, r.OperationID).Limit(1).Find(&about).Error; err != nil {
@@ -109,14 +132,20 @@ func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.Sta
 	if len(about) == 0 {
 		return nil // it is about nothing of ours
 	}
+	e := about[0]
+	asked := r.Kind.AboutEnd() || e.NextAt == nil && e.ReviewID == r.ID // in the end nobody else would be
 	var from idempotency.State
-	switch e := about[0]; {
-	case state == "" && e.State == idempotency.Unknown && e.NextAt == nil && e.ReviewID == r.ID:
+	switch {
+	case state == "" && e.State == idempotency.Unknown && asked:
 		return ErrUndecided
 	case state != "":
-		from = about[0].State
+		from = e.State
+	default: // should it be in doubt later, that is a new question
+		if err := rowOf(e, tx.DB).Table("effects").Where("review_id = ?", r.ID).UpdateColumn("review_id", "").Error; err != nil {
+			return fmt.Errorf("note review: %w", err)
+		}
 	}
-	event := o.becomes(tx, about[0], idempotency.Resolved, from, state, reference)
+	event := o.becomes(tx, e, idempotency.Resolved, from, state, reference)
 	event.Principal, event.AttemptID = r.ResolvedBy, ""
 	return o.record(tx, event)
 }

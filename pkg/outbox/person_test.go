@@ -211,13 +211,48 @@ func TestDecide(t *testing.T) {
 			s.clock.advance(time.Minute)
 			asker := s.takeToAsk(e)
 			s.clock.advance(s.target.Lease)
-			s.ok(s.decide(e, idempotency.Canceled, ""))
+			s.ok(s.decide(e, idempotency.Succeeded, "D-1"))
 			decided := s.now(e)
 			s.ok(s.box.settle(t.Context(), s.target, asker, Evidence{Finding: Closed}, func(e Effect, now time.Time) step {
 				return s.target.afterAsk(e, kindClose, Evidence{Finding: Closed}, now)
 			}))
 			if diff := cmp.Diff(decided, s.now(e)); diff != "" {
 				t.Error(diff)
+			}
+		})
+		for name, c := range map[string]struct {
+			ability Ability
+			shows   func(Effect) Evidence
+			end     idempotency.State
+		}{
+			"that nothing has happened closes first where the target can, and withdraws it": {shutting, always(Closed), idempotency.Canceled},
+			"that nothing has happened gives way to what a close shows":                     {floored, always(Confirmed), idempotency.Succeeded},
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := set(t, c.ability)
+				s.desk.onClose = c.shows
+				e := s.reach(idempotency.Unknown, true)
+				s.ok(s.decide(e, idempotency.Failed, ""))
+				if e = s.now(e); e.State != idempotency.Unknown || e.CancelAskedAt == nil || s.operation(e).State.Final() {
+					t.Fatalf("before the target has closed: %+v", e)
+				}
+				if e = s.ask(e); e.State != c.end || s.operation(e).State != c.end || s.desk.called(kindClose) != 1 || s.desk.called(kindSend) != 0 {
+					t.Errorf("%+v", e)
+				}
+			})
+		}
+		t.Run("counts where a close after every send has shown something else than was asked for", func(t *testing.T) {
+			s := set(t, shutting)
+			s.desk.onClose = func(Effect) Evidence { return Evidence{Finding: Different, Says: "another amount", Shows: "50"} }
+			e := s.reach(idempotency.Unknown, true)
+			s.clock.advance(time.Minute)
+			e = s.ask(e)
+			if e.Shown != "50" || e.NextAt != nil || e.ReviewID == "" {
+				t.Fatalf("%+v", e)
+			}
+			s.ok(s.decide(e, idempotency.Failed, ""))
+			if e = s.now(e); e.State != idempotency.Failed {
+				t.Errorf("%+v", e)
 			}
 		})
 		for _, state := range []idempotency.State{idempotency.AwaitingApproval, idempotency.Queued, idempotency.Running} {

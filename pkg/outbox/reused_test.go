@@ -96,7 +96,7 @@ func TestAKeyThatIsNotOurs(t *testing.T) {
 			s, e := refused(t)
 			resolve := func(state idempotency.State) error {
 				return s.inTx(func(tx database.Tx) error {
-					r, err := review.Resolve(tx, s.account, e.ReviewID, "olga", review.Evidence{Source: "olga", At: tx.Now, Says: "theirs"})
+					r, err := review.Resolve(tx, s.account, e.ReviewID, "olga", state, review.Evidence{Source: "olga", At: tx.Now, Says: "theirs"})
 					if err == nil {
 						err = s.box.Resolved(tx, r, state, "")
 					}

@@ -16,7 +16,8 @@ import (
 
 // takeToSend commits that a byte may leave. Every condition of a send is checked here, in this statement, and nowhere else.
 func takeToSend(tx database.Tx, e Effect, t Target, by string) (bool, error) {
-	where := tx.Where("state = ? AND next_at <= ? AND attempts < ? AND cancel_asked_at IS NULL", idempotency.Queued, tx.Now, t.MaxAttempts)
+	where := tx.Where("state = ? AND next_at <= ? AND attempts < ? AND cancel_asked_at IS NULL AND (deadline IS NULL OR deadline > ?)",
+		idempotency.Queued, tx.Now, t.MaxAttempts, tx.Now.Add(t.Timeout))
 	if t.Ability.Key {
 		where = where.Where("(first_sent_at IS NULL OR first_sent_at > ?)", tx.Now.Add(t.Timeout-t.Ability.KeyWindow))
 	} else {
@@ -157,6 +158,12 @@ func unknownForGood(tx database.Tx, e Effect) (bool, error) {
 		released(map[string]any{"state": idempotency.Unknown, "next_at": nil}))
 }
 
+// different notes what a target shows that is not what was asked for.
+func different(tx database.Tx, e Effect, shown string) (bool, error) {
+	return change(tx, e, tx.Where("state IN ?", []idempotency.State{idempotency.Running, idempotency.Unknown}),
+		released(map[string]any{"state": idempotency.Unknown, "next_at": nil, "shown": shown}))
+}
+
 // sendsExhausted ends a queued effect that may not be sent any more, when no send is in doubt, and it was not asked to cancel.
 func sendsExhausted(tx database.Tx, e Effect) (bool, error) {
 	return change(tx, e, tx.Where("state = ? AND doubt IS NULL AND cancel_asked_at IS NULL", idempotency.Queued), ended(idempotency.Failed, nil))
@@ -167,6 +174,12 @@ func sendsExhausted(tx database.Tx, e Effect) (bool, error) {
 func noMoreSends(tx database.Tx, e Effect) (bool, error) {
 	return change(tx, e, tx.Where("state = ? AND doubt IS NOT NULL", idempotency.Queued),
 		released(map[string]any{"state": idempotency.Unknown, "next_at": tx.Now}))
+}
+
+// overdue notes that an effect is open past its deadline of which it is not certain that nothing has happened. Whoever holds it goes on.
+func overdue(tx database.Tx, e Effect) (bool, error) {
+	return update(tx, rowOf(e, tx.DB).Where("state IN ? AND deadline <= ? AND overdue_at IS NULL",
+		[]idempotency.State{idempotency.Running, idempotency.Unknown}, tx.Now), map[string]any{"overdue_at": tx.Now})
 }
 
 // cancel withdraws what has certainly not been sent.

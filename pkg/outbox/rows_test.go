@@ -43,7 +43,7 @@ func TestTable(t *testing.T) {
 		r.attempts, r.asks = r.attempts+1, 0
 	}
 	sendable := func(r row) bool {
-		return r.state == isQueued && r.due && r.attempts < 2 && !r.cancel && r.window != passed
+		return r.state == isQueued && r.due && r.attempts < 2 && !r.cancel && r.window != passed && r.deadline != passed
 	}
 
 	db, known := modelDB(t), answers{}
@@ -64,7 +64,9 @@ func TestTable(t *testing.T) {
 			"take to send, without", func(tx database.Tx, e Effect) (bool, error) {
 				return takeToSend(tx, e, plainDesk, leaseName(uint8(e.Fence)+1))
 			},
-			false, func(r row) bool { return r.doubt == 0 && r.state == isQueued && r.due && r.attempts < 2 && !r.cancel }, sent,
+			false, func(r row) bool {
+				return r.doubt == 0 && r.state == isQueued && r.due && r.attempts < 2 && !r.cancel && r.deadline != passed
+			}, sent,
 		},
 		{
 			"not sent", func(tx database.Tx, e Effect) (bool, error) { return notSent(tx, e, tx.Now) },
@@ -138,6 +140,16 @@ func TestTable(t *testing.T) {
 			"left to a person", unknownForGood,
 			false, func(r row) bool { return r.state == isRunning || r.state == isUnknown }, func(r *row) { r.state, r.due = isUnknown, false; release(r) },
 		},
+		{
+			"shown something else", func(tx database.Tx, e Effect) (bool, error) { return different(tx, e, "50") },
+			false, func(r row) bool { return r.state == isRunning || r.state == isUnknown }, func(r *row) { r.state, r.due = isUnknown, false; release(r) },
+		},
+		{
+			"overdue", overdue, true,
+			func(r row) bool {
+				return (r.state == isRunning || r.state == isUnknown) && r.deadline == passed && !r.overdue
+			}, func(r *row) { r.overdue = true },
+		},
 		{"cancel", cancel, false, func(r row) bool { return r.state == isAwaiting || r.state == isQueued && r.doubt == 0 }, both(end(isCanceled), func(r *row) { r.cancel = true })},
 		{"ask to cancel", askToCancel, true, open, func(r *row) { r.cancel = true }},
 		{"sends exhausted", sendsExhausted, false, func(r row) bool { return r.state == isQueued && r.doubt == 0 && !r.cancel }, end(isFailed)},
@@ -201,6 +213,7 @@ func tableRows() (all []row) {
 			func(r *row) { r.doubt = 0 }, func(r *row) { r.doubt = 1 }, func(r *row) { r.lease = ahead }, func(r *row) { r.lease = passed },
 			func(r *row) { r.due = false }, func(r *row) { r.attempts = 2 }, func(r *row) { r.cancel = true }, func(r *row) { r.accepted = true },
 			func(r *row) { r.window = ahead }, func(r *row) { r.window = passed }, func(r *row) { r.reference = true },
+			func(r *row) { r.deadline = ahead }, func(r *row) { r.deadline = passed }, func(r *row) { r.deadline, r.overdue = passed, true },
 		} {
 			r := plain
 			change(&r)

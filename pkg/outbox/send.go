@@ -42,7 +42,7 @@ func (t Target) afterSend(e Effect, ev Evidence, now time.Time) step {
 	case Accepted:
 		return t.goesOn(e, ev, now)
 	case Different:
-		return toPerson(e)
+		return toPersonAsDifferent(e, ev)
 	case Stopped:
 		return endsStopped(e)
 	case Reused:
@@ -91,5 +91,5 @@ func (t Target) afterLastSend(e Effect, now time.Time) step {
 	case e.ApprovedUntil != nil && !now.Before(e.ApprovedUntil.Add(-t.Timeout)):
 		return step{to: idempotency.Canceled, reason: ByExpiry, change: func(tx database.Tx) (bool, error) { return unapproved(tx, e) }}
 	}
-	return step{to: idempotency.Failed, reason: ByExhausted, change: func(tx database.Tx) (bool, error) { return sendsExhausted(tx, e) }}
+	return step{to: idempotency.Failed, reason: t.whyNoMore(e, now, ByExhausted), change: func(tx database.Tx) (bool, error) { return sendsExhausted(tx, e) }}
 }

@@ -46,6 +46,10 @@ func toPerson(e Effect) step {
 	return step{to: idempotency.Unknown, askPerson: true, change: func(tx database.Tx) (bool, error) { return unknownForGood(tx, e) }}
 }
 
+func toPersonAsDifferent(e Effect, ev Evidence) step {
+	return step{to: idempotency.Unknown, askPerson: true, change: func(tx database.Tx) (bool, error) { return different(tx, e, ev.Shows) }}
+}
+
 // settle is the one way from evidence to rows: the step that follows, the attempt, and, when the step has ended the effect, the
 // domain row and the operation's answer, in one transaction. Repeating it after a lost COMMIT is safe, since every step is a
 // compare-and-set: the repetition finds that nothing is left to do.
@@ -150,7 +154,7 @@ func (o *Outbox) finish(tx database.Tx, t Target, e Effect, end End) error {
 	if err != nil {
 		return err
 	}
-	if err := review.ResolveFor(tx, e.AccountID, e.OperationID, "later evidence"); err != nil {
+	if err := review.ResolveFor(tx, e.AccountID, e.OperationID, review.LaterEvidence); err != nil {
 		return err
 	}
 	return o.exec.Settle(tx, op, from, answer)
@@ -162,8 +166,8 @@ func (o *Outbox) compare(tx database.Tx, known Effect, ev Evidence) error {
 	if says == "" {
 		return nil
 	}
-	_, err := review.Open(tx, review.Review{
-		AccountID: known.AccountID, Kind: review.Contradiction, OperationID: known.OperationID, Owner: o.owner,
+	_, err := review.Open(tx, review.Question{
+		AccountID: known.AccountID, Kind: review.Contradiction, OperationID: known.OperationID, Type: known.Type,
 		Evidence: []review.Evidence{{Source: known.Target, At: tx.Now, Says: says}},
 	})
 	return err
@@ -194,8 +198,8 @@ func (o *Outbox) askPerson(tx database.Tx, e Effect, ev Evidence) error {
 	if ev.Finding == Reused {
 		kind, says = review.Contradiction, contradiction(e, ev) // which is the question already
 	}
-	id, err := review.Open(tx, review.Review{
-		AccountID: e.AccountID, Kind: kind, OperationID: e.OperationID, Owner: o.owner,
+	id, err := review.Open(tx, review.Question{
+		AccountID: e.AccountID, Kind: kind, OperationID: e.OperationID, Type: e.Type,
 		Evidence: []review.Evidence{{Source: e.Target, At: tx.Now, Says: says}},
 	})
 	if err != nil {

@@ -76,6 +76,9 @@ func each(t *testing.T, test func(t *testing.T, set func(*testing.T, Ability) *s
 	})
 }
 
+// deskTypes are the operations whose effects the desk of a test has: one with priority, too.
+var deskTypes = []string{catalogue.TicketMirror, catalogue.DeploymentCreate, catalogue.DeploymentCancel}
+
 // newStage sets a stage on a database. In the end the database must be as package fsck wants it.
 func newStage(t *testing.T, url string, ability Ability) *stage {
 	t.Helper()
@@ -93,7 +96,7 @@ func newStage(t *testing.T, url string, ability Ability) *stage {
 	s.record = events.Record
 	s.exec = idempotency.New(s.db, idempotency.Options{Record: events.Record, Note: events.Note, Describe: Describe(s.db)})
 	s.target = Target{
-		Name: "desk of " + s.account, Ability: ability, Provider: s.desk, Settle: settled,
+		Name: "desk of " + s.account, Types: deskTypes, Ability: ability, Provider: s.desk, Settle: settled,
 		Timeout: time.Second, Lease: 10 * time.Second, MaxAttempts: 3, MaxAsks: 2, AskEvery: time.Second,
 		Sends: Limit{Places: 4}, PrioritySends: Limit{Places: 2}, Asks: Limit{Places: 2},
 	}
@@ -107,7 +110,7 @@ func (s *stage) build() {
 	box, err := New(Deps{
 		DB: s.db, Exec: s.exec, Log: slog.New(slog.DiscardHandler),
 		Record:    func(tx database.Tx, events ...idempotency.Event) error { return s.record(tx, events...) },
-		Namespace: "test", Service: "tickets", Owner: "operator", ApprovalTTL: ttl, PollEvery: time.Minute,
+		Namespace: "test", Service: "tickets", ApprovalTTL: ttl, PollEvery: time.Minute,
 	}, s.target)
 	if err != nil {
 		s.t.Fatal(err)
@@ -227,7 +230,7 @@ func (s *stage) operation(e Effect) idempotency.Operation {
 // reviews reads the questions to a person, of a kind.
 func (s *stage) reviews(kind review.Kind) []review.Review {
 	s.t.Helper()
-	all, err := review.List(context.Background(), s.db, s.account, "", "", 100)
+	all, err := review.List(context.Background(), s.db, s.account, review.Filter{}, "", 100)
 	s.ok(err)
 	return slices.DeleteFunc(all, func(r review.Review) bool { return r.Kind != kind })
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 )
@@ -12,6 +13,7 @@ import (
 // Target is a system outside, and how it is treated.
 type Target struct {
 	Name     string
+	Types    []string // of the operations whose effects it has; each is in the catalogue
 	Ability  Ability
 	Provider Provider
 
@@ -76,6 +78,7 @@ const (
 	ByVerdict   Reason = "verdict"   // the target refused it
 	ByRefusal   Reason = "refusal"   // the target would not have it
 	ByExhausted Reason = "exhausted" // no send was possible within the attempts
+	ByDeadline  Reason = "deadline"  // it had certainly not happened when its deadline passed
 	ByClosing   Reason = "closing"   // it was closed before it took effect
 	ByPerson    Reason = "person"    // a person decided
 	ByStop      Reason = "stop"      // it was broken off while it went on
@@ -113,15 +116,18 @@ func (t Target) check() error {
 	if wrong != "" {
 		return fmt.Errorf("configure target %s: %s", t.Name, wrong)
 	}
-	return nil
+	return catalogue.CheckEffects(t.Name, t.Types)
 }
 
-// sendBy is the last moment for a send that is taken now to begin: it must end within the lease, while its approval is valid, if it
-// needs one, and, where the target knows it by its key, within the window in which the target remembers that, counted from the first send.
+// sendBy is the last moment for a send that is taken now to begin: it must end within the lease, before its deadline, while its approval is valid, if
+// it needs one, and, where the target knows it by its key, within the window in which the target remembers that, counted from the first send.
 func (t Target) sendBy(e Effect, now time.Time) time.Time {
 	end := now.Add(t.Lease)
 	if e.ApprovedUntil != nil && e.ApprovedUntil.Before(end) {
 		end = *e.ApprovedUntil
+	}
+	if e.Deadline != nil && e.Deadline.Before(end) {
+		end = *e.Deadline
 	}
 	if t.Ability.Key {
 		first := now
@@ -133,6 +139,20 @@ func (t Target) sendBy(e Effect, now time.Time) time.Time {
 		}
 	}
 	return end.Add(-t.Timeout)
+}
+
+// tooLate reports whether a send that begins now would not end before the deadline.
+func (t Target) tooLate(e Effect, now time.Time) bool {
+	return e.Deadline != nil && !now.Before(e.Deadline.Add(-t.Timeout))
+}
+
+// whyNoMore is why an effect of which it is certain that nothing has happened is not sent any more: otherwise is the reason if it isn't
+// the deadline.
+func (t Target) whyNoMore(e Effect, now time.Time, otherwise Reason) Reason {
+	if e.Attempts < t.MaxAttempts && t.tooLate(e, now) {
+		return ByDeadline
+	}
+	return otherwise
 }
 
 // maySend reports whether one more send is allowed.

@@ -30,7 +30,7 @@ func TestOpenEffectsOfATargetThatIsNotServed(t *testing.T) {
 		s := newStage(t, dbtest.URL(t, kind), unable)
 		s.send(s.accept("done"))
 		s.accept("queued")
-		s.acceptOf(s.account, "first", catalogue.OperationCancel)
+		s.acceptOf(s.account, "first", catalogue.DeploymentCancel)
 		s.desk.onSend = always(Ambiguous)
 		unknown := s.send(s.accept("unknown"))
 		waits := s.acceptIn(idempotency.AwaitingApproval, s.account, "waits", catalogue.TicketMirror)

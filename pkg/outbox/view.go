@@ -64,7 +64,7 @@ func describe(op *idempotency.Operation, e Effect, attempts []Attempt) {
 	if !op.State.Final() && !e.State.Final() {
 		op.State, op.UpdatedAt = e.State, e.UpdatedAt
 	}
-	op.Effect = &idempotency.Effect{Target: e.Target, Key: e.EffectKey, InDoubt: e.inDoubt(), Reference: e.Reference, ReviewID: e.ReviewID, ApprovalID: e.ApprovalID}
+	op.Effect = &idempotency.Effect{Target: e.Target, Key: e.EffectKey, InDoubt: e.inDoubt(), Reference: e.Reference, ReviewID: e.ReviewID, ApprovalID: e.ApprovalID, Deadline: e.Deadline}
 	for _, a := range attempts {
 		if a.OperationID != op.ID {
 			continue

@@ -226,7 +226,7 @@ func TestLife(t *testing.T) {
 			op := p.do("k", idempotency.Succeeded).Operation
 			var id string
 			p.inTx(func(tx database.Tx) (err error) {
-				id, err = review.Open(tx, review.Review{AccountID: "acme", Kind: review.Contradiction, OperationID: op.ID, Owner: "operator"})
+				id, err = review.Open(tx, review.Question{AccountID: "acme", Kind: review.Contradiction, OperationID: op.ID})
 				return err
 			})
 			p.advance(response + time.Second)
@@ -235,7 +235,7 @@ func TestLife(t *testing.T) {
 			p.wantRound(p.purger(), 0, 0)
 			p.wantOutcome(p.do("k", idempotency.Succeeded), idempotency.OutcomeExpired)
 			p.inTx(func(tx database.Tx) error {
-				_, err := review.Resolve(tx, "acme", id, "somebody", review.Evidence{Says: "it is right"})
+				_, err := review.Resolve(tx, "acme", id, "somebody", "", review.Evidence{Says: "it is right"})
 				return err
 			})
 			p.wantRound(p.purger(), 0, 1)

@@ -25,7 +25,10 @@ func CountOpen(ctx context.Context, db *database.DB, now time.Time) (map[Kind]Co
 	if err != nil {
 		return nil, database.Classify(fmt.Errorf("count reviews: %w", err))
 	}
-	counts := map[Kind]Count{Unknown: {}, Contradiction: {}, Unmatched: {}}
+	counts := map[Kind]Count{}
+	for _, kind := range Kinds {
+		counts[kind] = Count{}
+	}
 	for _, r := range rows {
 		counts[r.Kind] = Count{r.Open, r.Overdue}
 	}

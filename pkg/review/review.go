@@ -1,5 +1,11 @@
 // Package review keeps what only a person can decide: an effect of which no machine can say whether it happened, or evidence
 // against what was already decided. A review is opened with what is known and stays until somebody resolves it with evidence.
+//
+//	review.go    a review, read and listed
+//	open.go      a question is asked once, however many notice that it is open
+//	resolve.go   its answer: a person's, or the end of what it was about
+//	escalate.go  what nobody has answered in time
+//	count.go     how many there are, for who watches
 package review
 
 import (
@@ -12,6 +18,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/idempotency"
 )
 
 // Kind says why a person is asked.
@@ -19,14 +26,27 @@ type Kind string
 
 const (
 	Unknown       Kind = "unknown"       // the effect may have happened
+	Deadline      Kind = "deadline"      // its deadline has passed, and it is not certain that it has not happened
 	Contradiction Kind = "contradiction" // evidence against a final state
 	Unmatched     Kind = "unmatched"     // something at the target that no operation of ours has made
 )
 
-// due is how long an owner has before a review counts as late: a working day.
-const due = 8 * time.Hour
+// Kinds are all of them.
+var Kinds = []Kind{Unknown, Deadline, Contradiction, Unmatched}
 
-// Review is one question to a person.
+// AboutEnd reports whether the question is how an open operation ends: it is answered by that, or by a person who says how.
+func (k Kind) AboutEnd() bool { return k == Unknown || k == Deadline }
+
+// Question is what a person is to be asked.
+type Question struct {
+	AccountID   string
+	Kind        Kind
+	OperationID string // empty: about no operation of ours
+	Type        string // of that; who is asked, and within what time, is in its entry of the catalogue
+	Evidence    []Evidence
+}
+
+// Review is a question that was asked.
 type Review struct {
 	AccountID   string
 	ID          string // rev_…
@@ -37,8 +57,11 @@ type Review struct {
 	State       string // open or resolved
 	OpenedAt    time.Time
 	DueAt       time.Time
+	Escalation  string     // who is asked after that
+	EscalatedAt *time.Time // when that was told
 	ResolvedBy  string
 	ResolvedAt  *time.Time
+	ResolvedAs  idempotency.State // what a person has said that the operation is; empty: nothing
 }
 
 // Evidence is one thing that is known.
@@ -71,8 +94,11 @@ type row struct {
 	State         string
 	OpenedAt      time.Time
 	DueAt         time.Time
+	Escalation    string
+	EscalatedAt   *time.Time
 	ResolvedBy    string
 	ResolvedAt    *time.Time
+	ResolvedAs    idempotency.State
 }
 
 // Get reads one review.
@@ -95,11 +121,24 @@ func find(db *gorm.DB, account, id string) (row, error) {
 	return rows[0], nil
 }
 
-// List reads up to limit reviews, newest first, of a state (empty: any), older than the one named before (empty: all).
-func List(ctx context.Context, db *database.DB, account, state, before string, limit int) ([]Review, error) {
+// Filter is which reviews are listed; what is empty restricts nothing.
+type Filter struct {
+	State   string
+	Kind    Kind
+	Overdue time.Time // only open ones that were due by then; zero: any
+}
+
+// List reads up to limit reviews that a filter lets pass, newest first, older than the one named before (empty: all).
+func List(ctx context.Context, db *database.DB, account string, f Filter, before string, limit int) ([]Review, error) {
 	query := db.Read(ctx).Table("reviews").Where("account_id = ?", account)
-	if state != "" {
-		query = query.Where("state = ?", state)
+	if f.State != "" {
+		query = query.Where("state = ?", f.State)
+	}
+	if f.Kind != "" {
+		query = query.Where("kind = ?", f.Kind)
+	}
+	if !f.Overdue.IsZero() {
+		query = query.Where("state = ? AND due_at <= ?", StateOpen, f.Overdue)
 	}
 	if before != "" {
 		query = query.Where("id < ?", before)
@@ -121,7 +160,8 @@ func List(ctx context.Context, db *database.DB, account, state, before string, l
 func (r row) review() (Review, error) {
 	review := Review{
 		AccountID: r.AccountID, ID: r.ID, Kind: r.Kind, OperationID: r.OperationID, Owner: r.Owner, State: r.State,
-		OpenedAt: r.OpenedAt, DueAt: r.DueAt, ResolvedBy: r.ResolvedBy, ResolvedAt: r.ResolvedAt,
+		OpenedAt: r.OpenedAt, DueAt: r.DueAt, Escalation: r.Escalation, EscalatedAt: r.EscalatedAt,
+		ResolvedBy: r.ResolvedBy, ResolvedAt: r.ResolvedAt, ResolvedAs: r.ResolvedAs,
 	}
 	if err := json.Unmarshal([]byte(r.Evidence), &review.Evidence); err != nil {
 		return Review{}, fmt.Errorf("read review: evidence of %s: %w", r.ID, err)

@@ -10,8 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/review"
 )
 
@@ -21,14 +23,14 @@ const account = "acme"
 
 func says(text string) review.Evidence { return review.Evidence{Source: "desk", Says: text} }
 
-func question(operation string, evidence ...review.Evidence) review.Review {
-	return review.Review{AccountID: account, Kind: review.Unknown, OperationID: operation, Owner: "operator", Evidence: evidence}
+func question(operation string, evidence ...review.Evidence) review.Question {
+	return review.Question{AccountID: account, Kind: review.Unknown, OperationID: operation, Type: catalogue.TicketMirror, Evidence: evidence}
 }
 
-func open(t *testing.T, db *database.DB, r review.Review) (id string) {
+func open(t *testing.T, db *database.DB, q review.Question) (id string) {
 	t.Helper()
 	err := db.InTx(t.Context(), func(tx database.Tx) (err error) {
-		id, err = review.Open(tx, r)
+		id, err = review.Open(tx, q)
 		return err
 	})
 	if err != nil {
@@ -37,9 +39,11 @@ func open(t *testing.T, db *database.DB, r review.Review) (id string) {
 	return id
 }
 
-func resolve(db *database.DB, id, by string) (r review.Review, err error) {
+func resolve(db *database.DB, id, by string) (review.Review, error) { return resolveAs(db, id, by, "") }
+
+func resolveAs(db *database.DB, id, by string, as idempotency.State) (r review.Review, err error) {
 	err = db.InTx(context.Background(), func(tx database.Tx) (err error) {
-		r, err = review.Resolve(tx, account, id, by, review.Evidence{Source: by, At: tx.Now, Says: "seen"})
+		r, err = review.Resolve(tx, account, id, by, as, review.Evidence{Source: by, At: tx.Now, Says: "seen"})
 		return err
 	})
 	return r, err
@@ -69,7 +73,7 @@ func TestOpen(t *testing.T) {
 		t.Run("asks a person, who has a working day", func(t *testing.T) {
 			id := open(t, db, question("op_1", review.Evidence{Source: "desk", At: now, Says: "reset"}))
 			want := review.Review{
-				AccountID: account, ID: id, Kind: review.Unknown, OperationID: "op_1", Owner: "operator", State: review.StateOpen,
+				AccountID: account, ID: id, Kind: review.Unknown, OperationID: "op_1", Owner: "operator", State: review.StateOpen, Escalation: "an operator of the account",
 				Evidence: []review.Evidence{{Source: "desk", At: now, Says: "reset"}}, OpenedAt: now, DueAt: now.Add(8 * time.Hour),
 			}
 			if diff := cmp.Diff(want, get(t, db, id)); diff != "" {
@@ -105,8 +109,8 @@ func TestOpen(t *testing.T) {
 			contradiction.Kind = review.Contradiction
 			stranger.AccountID = "other"
 			ids := map[string]bool{}
-			for _, r := range []review.Review{question("op_4", says("x")), contradiction, other, stranger, unmatched, unmatched} {
-				ids[open(t, db, r)] = true
+			for _, q := range []review.Question{question("op_4", says("x")), contradiction, other, stranger, unmatched, unmatched} {
+				ids[open(t, db, q)] = true
 			}
 			if len(ids) != 6 {
 				t.Errorf("%d reviews, want 6", len(ids))
@@ -205,7 +209,7 @@ func TestResolve(t *testing.T) {
 				})
 			}
 			all.Wait()
-			reviews, err := review.List(t.Context(), db, account, "", "", 100)
+			reviews, err := review.List(t.Context(), db, account, review.Filter{}, "", 100)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +228,7 @@ func TestResolve(t *testing.T) {
 		t.Run("finds nothing of another account", func(t *testing.T) {
 			id := open(t, db, question("op_4", says("reset")))
 			err := db.InTx(t.Context(), func(tx database.Tx) error {
-				_, err := review.Resolve(tx, "other", id, "mallory", says("mine"))
+				_, err := review.Resolve(tx, "other", id, "mallory", "", says("mine"))
 				return err
 			})
 			if !errors.Is(err, review.ErrNotFound) || get(t, db, id).State != review.StateOpen {
@@ -234,8 +238,11 @@ func TestResolve(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
-		t.Run("by later evidence closes the question whether it happened, and no other", func(t *testing.T) {
+		t.Run("by later evidence closes the questions how it ends, and no other", func(t *testing.T) {
 			id := open(t, db, question("op_5", says("reset")))
+			late := question("op_5", says("late"))
+			late.Kind = review.Deadline
+			too := open(t, db, late)
 			contradiction := question("op_5", says("twice"))
 			contradiction.Kind = review.Contradiction
 			stays := open(t, db, contradiction)
@@ -243,8 +250,10 @@ func TestResolve(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := get(t, db, id); r.State != review.StateResolved || r.ResolvedBy != "later evidence" || r.ResolvedAt == nil {
-				t.Errorf("%+v", r)
+			for _, id := range []string{id, too} {
+				if r := get(t, db, id); r.State != review.StateResolved || r.ResolvedBy != "later evidence" || r.ResolvedAt == nil || r.ResolvedAs != "" {
+					t.Errorf("%+v", r)
+				}
 			}
 			if r := get(t, db, stays); r.State != review.StateOpen {
 				t.Errorf("%+v", r)
@@ -280,7 +289,7 @@ func TestList(t *testing.T) {
 			{"has those of a state from where the last page ended", review.StateOpen, ids[0], 2, ids[2:4]},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				reviews, err := review.List(t.Context(), db, account, c.state, c.before, c.limit)
+				reviews, err := review.List(t.Context(), db, account, review.Filter{State: c.state}, c.before, c.limit)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/einmal/einmal/migrations"
+	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/idempotency"
@@ -76,7 +77,7 @@ func newLockModel(t *testing.T, rules lockRules) *lockModel {
 		DB: db, Exec: idempotency.New(db, idempotency.Options{}), Log: slog.New(slog.DiscardHandler),
 		Record: func(database.Tx, ...idempotency.Event) error { return nil }, PollEvery: time.Hour,
 	}, outbox.Target{
-		Name: clusterName, Ability: outbox.Ability{Key: true, KeyWindow: time.Hour, Lookup: true, Close: true, Floor: true},
+		Name: clusterName, Types: []string{catalogue.DeploymentCreate}, Ability: outbox.Ability{Key: true, KeyWindow: time.Hour, Lookup: true, Close: true, Floor: true},
 		Provider: noProvider{}, Settle: m.settle.rolledOut, Lock: m.settle.lock(), Timeout: time.Second, Lease: time.Minute,
 		MaxAttempts: 9, MaxAsks: 9, AskEvery: time.Second,
 		Sends: outbox.Limit{Places: 1}, PrioritySends: outbox.Limit{Places: 1}, Asks: outbox.Limit{Places: 1},
@@ -106,7 +107,7 @@ func (m *lockModel) prepare() {
 		m.ok(m.settle.store.insert(m.tx, Deployment{
 			AccountID: "acme", ID: id, OperationID: "op_" + id, Kind: Deploy, Service: "web", Environment: "prod", Artifact: "a@b", Arrival: int64(i + 1), CreatedAt: m.tx.Now,
 		}))
-		m.ok(m.settle.outbox.Wait(m.tx, idempotency.Operation{AccountID: "acme", ID: "op_" + id, IdempotencyKey: idempotency.Key(id), State: idempotency.Queued}, clusterName, "rollout", []byte("{}")))
+		m.ok(m.settle.outbox.Wait(m.tx, idempotency.Operation{AccountID: "acme", ID: "op_" + id, IdempotencyKey: idempotency.Key(id), Type: catalogue.DeploymentCreate, State: idempotency.Queued}, clusterName, "rollout", []byte("{}")))
 	}
 }
 

@@ -75,7 +75,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	settle := &settler{store: rows}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
-		Owner: "operator", ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
+		LongestDeadline: config.EffectDeadline, ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, settle)...)
 	settle.outbox = box
 	purge := retention.New(retention.Deps{
@@ -104,6 +104,7 @@ func targets(config Config, settle *settler) []outbox.Target {
 		Timeout: config.ProviderTimeout, Lease: config.EffectLease, AskEvery: config.ReconcileEvery, FollowEvery: config.FollowEvery, MaxAsks: maxAsks,
 	}
 	rollout, stop := target, target
+	rollout.Types, stop.Types = []string{catalogue.DeploymentCreate, catalogue.DeploymentRollback}, []string{catalogue.DeploymentCancel}
 	rollout.Name, rollout.Provider, rollout.Settle, rollout.Lock = clusterName, rollouts{calls}, settle.rolledOut, settle.lock()
 	rollout.World, rollout.Approved = settle.shown, settle.approved
 	rollout.Ability = outbox.Ability{Key: true, KeyWindow: config.KeyWindow, Lookup: true, Close: true, Floor: true}

@@ -68,7 +68,7 @@ func startOn(t *testing.T, db *database.DB, c cluster, changes ...func(*deployme
 func defaults() deployments.Config {
 	return deployments.Config{
 		Config:      server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second},
-		Settings:    catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute},
+		Settings:    catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute, EffectDeadline: 24 * time.Hour},
 		Cluster:     deployments.Cluster{FollowEvery: 200 * time.Millisecond},
 		ProviderURL: "http://127.0.0.1:8090", ProviderToken: "demo-provider", ProviderReadToken: "demo-provider-read", Namespace: "einmal",
 		ProviderTimeout: 10 * time.Second, EffectLease: 30 * time.Second, ReconcileEvery: 2 * time.Second, KeyWindow: 24 * time.Hour,

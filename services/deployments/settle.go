@@ -32,6 +32,11 @@ func (s *settler) rolledOut(tx database.Tx, e outbox.Effect, end outbox.End) (id
 	if err != nil {
 		return idempotency.Answer{}, err
 	}
+	if end.State == idempotency.Succeeded && end.Reason == outbox.ByPerson && d.ReportedArtifact != "" && d.ReportedArtifact != d.Artifact {
+		return idempotency.Answer{}, problem.Invalid(problem.Violation{
+			Pointer: "/state", Detail: "can't be succeeded: the cluster says that " + d.ReportedArtifact + " runs. Has that changed since, have it asked again by POST /v1/operations/" + d.OperationID + "/reconcile",
+		})
+	}
 	var no *problem.Problem
 	if end.State == idempotency.Succeeded {
 		d.Reason = ""
@@ -135,6 +140,8 @@ func (s *settler) failure(tx database.Tx, d Deployment, end outbox.End) (*proble
 			return problem.New(problem.OperationCanceled, "The deployment was withdrawn. "+runs), nil
 		}
 		return problem.New(problem.RolloutFailed, "A person has found that this release does not run. "+runs), nil
+	case outbox.ByDeadline:
+		return problem.New(problem.DeadlineExceeded, "The rollout did not begin before the deadline, and can't any more. "+runs), nil
 	}
 	if end.State == idempotency.Canceled {
 		return problem.New(problem.OperationCanceled, "The deployment was withdrawn, and closed at the cluster before it began. "+runs), nil

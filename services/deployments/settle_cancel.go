@@ -45,6 +45,8 @@ func (s *settler) notStopped(d Deployment, end outbox.End) *problem.Problem {
 		return problem.New(problem.OperationCanceled, "The stop was withdrawn.")
 	case end.Reason == outbox.ByPerson:
 		return problem.New(problem.EffectRefused, "A person has found that the rollout was not broken off.")
+	case end.Reason == outbox.ByDeadline:
+		return problem.New(problem.DeadlineExceeded, fmt.Sprintf("The cluster could not be brought to break %s off before the deadline.", d.ID))
 	case end.Reason == outbox.ByRefusal:
 		return problem.New(problem.EffectRefused, "The cluster does not take this stop: it "+end.Evidence.Says+".")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 )
@@ -113,9 +114,10 @@ func (s store) byOperation(db *gorm.DB, account, operationID string) (Deployment
 	return one(db.Where("account_id = ? AND operation_id = ?", account, operationID))
 }
 
-// byStop reads the deployment that an operation breaks off.
+// byStop reads the deployment that an operation breaks off, or was to, before another one has taken its place.
 func (s store) byStop(db *gorm.DB, account, operationID string) (Deployment, error) {
-	return one(db.Where("account_id = ? AND stop_operation_id = ? AND stop_operation_id <> ''", account, operationID))
+	return one(db.Where(`account_id = ? AND id = (SELECT o.resource_id FROM operations o WHERE o.account_id = ? AND o.id = ? AND o.type = ?)`,
+		account, account, operationID, catalogue.DeploymentCancel))
 }
 
 // firstWaiting reads the deployment that has waited longest for an environment, or errNotFound.

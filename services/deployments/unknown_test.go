@@ -1,6 +1,7 @@
 package deployments_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -72,6 +73,11 @@ func TestWhatIsNotWhatWasAskedFor(t *testing.T) {
 				}
 				waiting := s.accepted(t, s.deploy(t, "next", command("b", queued)))
 
+				// Nobody's word makes live what does not run.
+				yes := s.operator().Send(t, "POST", "/v1/reviews/"+op.ReviewID+"/resolution", `{"state":"succeeded","evidence":"it looks right"}`, key("yes"))
+				if p := expect(t, yes, 422, problem.ValidationFailed); len(p.Errors) != 1 || p.Errors[0].Pointer != "/state" || !strings.Contains(p.Errors[0].Detail, runs) {
+					t.Errorf("%s", yes)
+				}
 				resolution := `{"state":"failed","evidence":"seen on the dashboard"}`
 				a := s.operator().Send(t, "POST", "/v1/reviews/"+op.ReviewID+"/resolution", resolution, key("r"))
 				if a.Status != 200 {

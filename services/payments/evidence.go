@@ -10,6 +10,7 @@ import (
 
 	"github.com/stripe/stripe-go/v82"
 
+	"github.com/einmal/einmal/pkg/money"
 	"github.com/einmal/einmal/pkg/outbox"
 )
 
@@ -128,9 +129,30 @@ func together(found []outbox.Evidence) outbox.Evidence {
 	return best
 }
 
-// differs is the evidence of something that is there and is not what was asked for.
-func differs(reference, format string, args ...any) outbox.Evidence {
-	return outbox.Evidence{Finding: outbox.Different, Reference: reference, Says: fmt.Sprintf(format, args...)}
+// differs is the evidence of an amount that is there and is not what was asked for.
+func differs(reference, done string, shown amountShown, asked int64) outbox.Evidence {
+	return outbox.Evidence{
+		Finding: outbox.Different, Reference: reference, Shows: shown.String(), Says: fmt.Sprintf("the provider has %s %s, asked were %d", done, shown, asked),
+	}
+}
+
+// amountShown is what the provider shows of an amount, in minor units and in its spelling of the currency.
+type amountShown struct {
+	minor    int64
+	currency stripe.Currency
+}
+
+func (a amountShown) String() string { return fmt.Sprintf("%d %s", a.minor, a.currency) }
+
+// is reports whether the amount is in a currency.
+func (a amountShown) is(c money.Currency) bool {
+	return strings.EqualFold(string(a.currency), c.String())
+}
+
+// readShown is what was kept of another amount than was asked for, if any was seen.
+func readShown(shows string) (a amountShown, seen bool) {
+	_, err := fmt.Sscanf(shows, "%d %s", &a.minor, &a.currency)
+	return a, err == nil
 }
 
 // stands is the evidence of a finding about an object that is in a state.

@@ -223,7 +223,7 @@ func (h hook) consider(tx database.Tx, account string, t told) (disposition, ide
 		done, err = h.considerPayment(tx, payment, t)
 	case "charge":
 		if t.Minor > payment.ReservedMinor+payment.RefundedMinor {
-			done, err = h.contradict(tx, account, payment.OperationID, fmt.Sprintf("%s: %d are refunded there, of which we know %d", t.Type, t.Minor, payment.RefundedMinor))
+			done, err = h.contradict(tx, account, catalogue.PaymentCreate, payment.OperationID, fmt.Sprintf("%s: %d are refunded there, of which we know %d", t.Type, t.Minor, payment.RefundedMinor))
 		}
 	case "refund":
 		done, err = h.considerRefund(tx, payment, t)
@@ -231,20 +231,26 @@ func (h hook) consider(tx database.Tx, account string, t told) (disposition, ide
 	return done, aboutPayment(payment.ID), err
 }
 
-// reconcile makes the provider be asked now about an operation, if it has not ended.
-func (h hook) reconcile(tx database.Tx, account, operationID string) (disposition, error) {
+// reconcile makes the provider be asked now about an operation, if it has not ended. Whoever is asked how it ends sees why.
+func (h hook) reconcile(tx database.Tx, account, operationID string, t told) (disposition, error) {
 	_, err := h.outbox.Reconcile(tx, account, operationID)
-	if errors.Is(err, outbox.ErrNoEffect) {
+	switch {
+	case errors.Is(err, outbox.ErrNoEffect):
 		return saysNothing, nil
+	case err != nil:
+		return "", err
 	}
-	return asksNow, err
+	return asksNow, review.Add(tx, account, operationID, review.Evidence{Source: webhookSource, At: tx.Now, Says: fmt.Sprintf("%s about %s", t.Type, t.ID)})
 }
 
+// webhookSource is who has said what a webhook says, in a review.
+const webhookSource = "psp webhook"
+
 // contradict asks a person about what speaks against a final state. It changes nothing.
-func (h hook) contradict(tx database.Tx, account, operationID, says string) (disposition, error) {
-	_, err := review.Open(tx, review.Review{
-		AccountID: account, Kind: review.Contradiction, OperationID: operationID, Owner: reviewOwner,
-		Evidence: []review.Evidence{{Source: "psp webhook", At: tx.Now, Says: says}},
+func (h hook) contradict(tx database.Tx, account, operation, operationID, says string) (disposition, error) {
+	_, err := review.Open(tx, review.Question{
+		AccountID: account, Kind: review.Contradiction, OperationID: operationID, Type: operation,
+		Evidence: []review.Evidence{{Source: webhookSource, At: tx.Now, Says: says}},
 	})
 	return contradicts, err
 }

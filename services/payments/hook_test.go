@@ -316,6 +316,24 @@ func TestUnmatchedWebhooks(t *testing.T) {
 		if a.Status != 200 {
 			t.Errorf("%s", a)
 		}
+		// What one belongs to appears, as after a restore: the question is answered by that.
+		belongs := quick.reviews()[1].ID
+		err := s.db.Read(t.Context()).Exec(`UPDATE unmatched SET claims = '{"account":"acme","payment_id":"`+p.ID+`","refund_id":""}' WHERE review_id = ?`, belongs).Error
+		if err != nil {
+			t.Fatal(err)
+		}
+		for answered := 0; answered == 0; {
+			select {
+			case <-deadline:
+				t.Fatalf("%+v", quick.reviews())
+			case <-time.After(10 * time.Millisecond):
+			}
+			err := s.db.Read(t.Context()).Raw("SELECT count(*) FROM reviews WHERE id = ? AND state = 'resolved' AND resolved_by = 'later evidence' AND evidence LIKE ?",
+				belongs, "%"+p.OperationID+"%").Scan(&answered).Error
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
 		s.healthy()
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"gorm.io/gorm"
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency/idemhttp"
@@ -36,8 +37,12 @@ func (h hook) keep(tx database.Tx, t told) error {
 func (h hook) sweep(ctx context.Context, log *slog.Logger, after time.Duration) {
 	tick := time.NewTicker(min(sweepEvery, after))
 	defer tick.Stop()
-	for {
-		if err := h.askAbout(ctx, after); err != nil && ctx.Err() == nil {
+	for last := ""; ; {
+		err := h.askAbout(ctx, after)
+		if err == nil {
+			last, err = h.explain(ctx, last)
+		}
+		if err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "unmatched objects not looked through", slog.Any("error", err))
 		}
 		select {
@@ -71,16 +76,16 @@ func (h hook) decide(tx database.Tx, u unmatched) error {
 	if err := json.Unmarshal([]byte(u.Claims), &c); err != nil {
 		return fmt.Errorf("read claims of %s: %w", u.Reference, err)
 	}
-	known, err := h.knows(tx, c)
+	owner, err := h.owner(tx.DB, u.Reference, c)
 	if err != nil {
 		return err
 	}
-	if known {
+	if owner != "" {
 		return h.store.forget(tx, u)
 	}
-	id, err := review.Open(tx, review.Review{
-		AccountID: u.AccountID, Kind: review.Unmatched, Owner: reviewOwner,
-		Evidence: []review.Evidence{{Source: "psp webhook", At: u.ReceivedAt, Says: fmt.Sprintf("%s (%s) about %s, which no operation here has made", u.EventType, u.EventID, u.Reference)}},
+	id, err := review.Open(tx, review.Question{
+		AccountID: u.AccountID, Kind: review.Unmatched,
+		Evidence: []review.Evidence{{Source: webhookSource, At: u.ReceivedAt, Says: fmt.Sprintf("%s (%s) about %s, which no operation here has made", u.EventType, u.EventID, u.Reference)}},
 	})
 	if err != nil {
 		return err
@@ -92,15 +97,58 @@ func (h hook) decide(tx database.Tx, u unmatched) error {
 	return err
 }
 
-// knows reports whether there is what an object says that it belongs to. Since then its own webhooks, or the look-ups of its operation,
-// have told what became of it.
-func (h hook) knows(tx database.Tx, c claims) (bool, error) {
-	_, err := h.store.payment(tx.DB, c.Account, c.PaymentID)
-	if err == nil && c.RefundID != "" {
-		_, err = h.store.refund(tx.DB, c.Account, c.RefundID)
+// explain looks whether what people are asked about belongs to something that has appeared since, as after a restore, when a claim that was
+// forgotten is made again. Then the question is answered, by that. It goes on after the last that it has looked at, and begins again in the
+// end.
+func (h hook) explain(ctx context.Context, last string) (next string, err error) {
+	open, err := h.store.inReview(h.store.db.Read(ctx), h.account, last, sweepAtOnce)
+	if err != nil {
+		return last, err
 	}
-	if errors.Is(err, errNotFound) {
-		return false, nil
+	for _, u := range open {
+		var c claims
+		if err := json.Unmarshal([]byte(u.Claims), &c); err != nil {
+			return last, fmt.Errorf("read claims of %s: %w", u.Reference, err)
+		}
+		owner, err := h.owner(h.store.db.Read(ctx), u.Reference, c)
+		if err != nil {
+			return last, err
+		}
+		if owner == "" {
+			continue
+		}
+		err = h.store.db.InTx(ctx, func(tx database.Tx) error {
+			return review.ResolveUnmatched(tx, u.AccountID, u.ReviewID, review.Evidence{
+				Source: Name, At: tx.Now, Says: fmt.Sprintf("%s belongs to %s of account %s, which has appeared since", u.Reference, owner, c.Account),
+			})
+		})
+		if err != nil {
+			return last, err
+		}
 	}
-	return err == nil, err
+	if len(open) < sweepAtOnce {
+		return "", nil
+	}
+	return open[len(open)-1].ReviewID, nil
+}
+
+// owner is the operation that an object belongs to, or empty: by what it says of itself, or by what we have come to call the object. Its
+// own webhooks, or the look-ups of that operation, tell what became of it.
+func (h hook) owner(read *gorm.DB, reference string, c claims) (operationID string, err error) {
+	payment, err := h.store.payment(read, c.Account, c.PaymentID)
+	switch {
+	case err == nil && c.RefundID == "":
+		return payment.OperationID, nil
+	case err == nil:
+		refund, err := h.store.refund(read, c.Account, c.RefundID)
+		if err == nil {
+			return refund.OperationID, nil
+		}
+		if !errors.Is(err, errNotFound) {
+			return "", err
+		}
+	case !errors.Is(err, errNotFound):
+		return "", err
+	}
+	return h.store.named(read, c.Account, reference)
 }

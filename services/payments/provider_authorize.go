@@ -121,9 +121,9 @@ func (a authorizer) adopt(ctx context.Context, e outbox.Effect, c authorizeComma
 	case no.Finding != outbox.NotFound:
 		return "", no
 	case len(found) == 0:
-		return "", differs("", "the provider knows our key from another payment, which is not among its newest")
+		return "", outbox.Evidence{Finding: outbox.Different, Says: "the provider knows our key from another payment, which is not among its newest"}
 	case !c.made(found[0], e):
-		return "", differs(found[0].ID, "under our key the provider has %d %s, asked were %d %s", found[0].Amount, found[0].Currency, c.AmountMinor, c.Currency)
+		return "", differs(found[0].ID, "made under our key", amountShown{found[0].Amount, found[0].Currency}, c.AmountMinor)
 	}
 	return found[0].ID, outbox.Evidence{}
 }
@@ -166,7 +166,7 @@ func (c authorizeCommand) stands(i *stripe.PaymentIntent) outbox.Evidence {
 	switch i.Status {
 	case stripe.PaymentIntentStatusRequiresCapture, stripe.PaymentIntentStatusSucceeded:
 		if !c.asks(i) {
-			return differs(i.ID, "the provider has authorized %d %s, asked were %d %s", i.Amount, i.Currency, c.AmountMinor, c.Currency)
+			return differs(i.ID, "authorized", amountShown{i.Amount, i.Currency}, c.AmountMinor)
 		}
 		return stands(outbox.Confirmed, i.ID, i.Status)
 	case stripe.PaymentIntentStatusProcessing:

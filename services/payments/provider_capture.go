@@ -64,7 +64,7 @@ func (c captureCommand) stands(i *stripe.PaymentIntent) outbox.Evidence {
 	switch i.Status {
 	case stripe.PaymentIntentStatusSucceeded:
 		if i.AmountReceived != c.AmountMinor {
-			return differs(i.ID, "the provider has captured %d %s, asked were %d", i.AmountReceived, i.Currency, c.AmountMinor)
+			return differs(i.ID, "captured", amountShown{i.AmountReceived, i.Currency}, c.AmountMinor)
 		}
 		return stands(outbox.Confirmed, i.ID, i.Status)
 	case stripe.PaymentIntentStatusProcessing:

@@ -96,7 +96,7 @@ func (c refundCommand) stands(r *stripe.Refund) outbox.Evidence {
 	switch r.Status {
 	case stripe.RefundStatusSucceeded:
 		if r.Amount != c.AmountMinor {
-			return differs(r.ID, "the provider has refunded %d %s, asked were %d", r.Amount, r.Currency, c.AmountMinor)
+			return differs(r.ID, "refunded", amountShown{r.Amount, r.Currency}, c.AmountMinor)
 		}
 		return stands(outbox.Confirmed, r.ID, r.Status)
 	case stripe.RefundStatusFailed, stripe.RefundStatusCanceled:

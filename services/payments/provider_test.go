@@ -387,13 +387,16 @@ func TestAChangeThatIsDeclined(t *testing.T) {
 func TestAPersonDecides(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		s := start(t, kind)
-		for _, c := range []struct{ says, state string }{{"succeeded", "captured"}, {"failed", "authorized"}, {"canceled", "authorized"}} {
+		for _, c := range []struct {
+			says, state string
+			captured    int64
+		}{{"succeeded", "captured", 999}, {"failed", "authorized", 0}, {"canceled", "authorized", 0}} {
 			p := s.authorized("o-" + c.says)
 			s.psp.does("payment_intents/"+p.Reference+"/capture", "amount_to_capture=999") // another amount than ours
 			op := s.accepted(s.capture("c-"+c.says, p.ID, "10"))
 			op = s.becomes(op.ID, "is with a person", func(op operation) bool { return op.ReviewID != "" })
 			a := s.As("demo-operator").Send(t, "POST", "/v1/reviews/"+op.ReviewID+"/resolution", `{"state":"`+c.says+`","evidence":"As agreed with the payee."}`, key("decide-%s", c.says))
-			if got := s.payment(p.ID); a.Status != 200 || got.State != c.state || got.OpenOperationID != "" {
+			if got := s.payment(p.ID); a.Status != 200 || got.State != c.state || got.OpenOperationID != "" || got.CapturedMinor != c.captured {
 				t.Errorf("%s: %+v", a, got)
 			}
 			s.ends(op.ID, c.says)

@@ -27,9 +27,6 @@ import (
 // Name is the service's name in logs, metrics, the catalogue and the migrations.
 const Name = "payments"
 
-// reviewOwner is who is asked when no machine can decide.
-const reviewOwner = "operator"
-
 //go:embed openapi.yaml
 var openAPI []byte
 
@@ -80,7 +77,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	rows := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
-		Owner: reviewOwner, ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
+		LongestDeadline: config.EffectDeadline, ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, deps.DB, settler{rows})...)
 	purge := retention.New(retention.Deps{
 		DB: deps.DB, Log: deps.Log, Service: Name, Record: events.Record,
@@ -110,9 +107,9 @@ func targets(config Config, db *database.DB, settle settler) []outbox.Target {
 	closing := keyed
 	closing.Close = true
 	of := func(name, operation string, ability outbox.Ability, p outbox.Provider, settle func(database.Tx, outbox.Effect, outbox.End) (idempotency.Answer, error)) outbox.Target {
-		entry, _ := catalogue.Lookup(operation)
+		entry, _ := catalogue.Lookup(operation) // without one there is no outbox
 		return outbox.Target{
-			Name: name, Ability: ability, Provider: p, Settle: settle,
+			Name: name, Types: []string{operation}, Ability: ability, Provider: p, Settle: settle,
 			Timeout: config.ProviderTimeout, Lease: config.EffectLease, AskEvery: config.ReconcileEvery,
 			MaxAttempts: entry.MaxAttempts, LongestWait: entry.LongestWait(), MaxAsks: maxAsks,
 			Sends: outbox.Limit{Places: providerSends}, PrioritySends: outbox.Limit{Places: providerFirst}, Asks: outbox.Limit{Places: providerAsks},

@@ -79,7 +79,7 @@ const secret = "whsec_test"
 func defaults() payments.Config {
 	return payments.Config{
 		Config:        server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second},
-		Settings:      catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute},
+		Settings:      catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute, EffectDeadline: 24 * time.Hour},
 		Provider:      payments.Provider{WebhookSecret: secret, PaymentMethod: "pm_card_visa", HookAccount: "acme", UnmatchedAfter: 24 * time.Hour},
 		ProviderToken: "demo-provider", ProviderReadToken: "demo-provider-read", Namespace: "einmal",
 		ProviderTimeout: time.Second, EffectLease: 3 * time.Second, ReconcileEvery: 20 * time.Millisecond, KeyWindow: 24 * time.Hour,

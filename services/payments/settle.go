@@ -31,6 +31,10 @@ func (s settler) authorized(tx database.Tx, e outbox.Effect, end outbox.End) (id
 		return idempotency.Answer{}, problem.Invalid(problem.Violation{
 			Pointer: "/reference", Detail: "must be the provider's name for the payment: without it nobody can capture, cancel or refund it",
 		})
+	case end.State == idempotency.Succeeded && end.Evidence.Shows != "":
+		return idempotency.Answer{}, problem.Invalid(problem.Violation{
+			Pointer: "/state", Detail: "can't be succeeded: the provider has authorized " + end.Evidence.Shows + " (minor units), which is not what the order says. Void that at the provider, and say failed",
+		})
 	case end.State == idempotency.Failed:
 		state = Failed
 	case end.State == idempotency.Canceled:
@@ -49,14 +53,25 @@ func (s settler) authorized(tx database.Tx, e outbox.Effect, end outbox.End) (id
 	return answer(http.StatusCreated, aboutPayment(payment.ID), payment.resource())
 }
 
-// captured settles an effect of payment.capture. The provider has captured what was asked for: had it been another amount, the
-// operation would be unknown.
+// captured settles an effect of payment.capture. The provider has captured what was asked for, or another amount of which a person says
+// that it counts: then that is what is booked, and can be refunded.
 func (s settler) captured(tx database.Tx, e outbox.Effect, end outbox.End) (idempotency.Answer, error) {
 	c, err := commandOf[captureCommand](e)
 	if err != nil {
 		return idempotency.Answer{}, err
 	}
-	return s.changed(tx, e, end, c.PaymentID, Captured, c.AmountMinor, problem.PaymentNotCapturable)
+	captured := c.AmountMinor
+	if shown, seen := readShown(end.Evidence.Shows); seen && end.State == idempotency.Succeeded {
+		payment, err := s.store.payment(tx.DB, e.AccountID, c.PaymentID)
+		if err != nil {
+			return idempotency.Answer{}, err
+		}
+		if !shown.is(payment.Amount.Currency) || shown.minor < 1 || shown.minor > payment.Amount.Minor {
+			return idempotency.Answer{}, notBooked(shown, "captured", payment.Amount.Minor)
+		}
+		captured = shown.minor
+	}
+	return s.changed(tx, e, end, c.PaymentID, Captured, captured, problem.PaymentNotCapturable)
 }
 
 // canceled settles an effect of payment.cancel.
@@ -90,8 +105,26 @@ func (s settler) refunded(tx database.Tx, e outbox.Effect, end outbox.End) (idem
 	if err != nil {
 		return idempotency.Answer{}, err
 	}
-	done := end.State == idempotency.Succeeded
-	if err := s.store.endReservation(tx, e.AccountID, c.PaymentID, c.AmountMinor, done); err != nil {
+	done, refunded := end.State == idempotency.Succeeded, int64(0)
+	if done {
+		refunded = c.AmountMinor
+	}
+	if shown, seen := readShown(end.Evidence.Shows); seen && done { // a person says that another amount counts
+		payment, err := s.store.payment(tx.DB, e.AccountID, c.PaymentID)
+		if err != nil {
+			return idempotency.Answer{}, err
+		}
+		most := payment.CapturedMinor - payment.ReservedMinor - payment.RefundedMinor + c.AmountMinor
+		if !shown.is(payment.Amount.Currency) || shown.minor < 1 || shown.minor > most {
+			return idempotency.Answer{}, notBooked(shown, "refunded", most)
+		}
+		if refunded = shown.minor; refunded != c.AmountMinor {
+			if err := s.store.amendRefund(tx, e.AccountID, c.RefundID, refunded); err != nil {
+				return idempotency.Answer{}, err
+			}
+		}
+	}
+	if err := s.store.endReservation(tx, e.AccountID, c.PaymentID, c.AmountMinor, refunded); err != nil {
 		return idempotency.Answer{}, err
 	}
 	if err := s.store.noteRefund(tx, e.AccountID, c.RefundID, e.Reference); err != nil {
@@ -105,6 +138,13 @@ func (s settler) refunded(tx database.Tx, e outbox.Effect, end outbox.End) (idem
 		return idempotency.Answer{}, err
 	}
 	return answer(http.StatusCreated, aboutRefund(refund.PaymentID, refund.ID), refund.resource())
+}
+
+// notBooked refuses a person's yes to an amount that the payment can't have.
+func notBooked(shown amountShown, what string, most int64) *problem.Problem {
+	return problem.Invalid(problem.Violation{
+		Pointer: "/state", Detail: fmt.Sprintf("can't be succeeded: the provider has %s %s (minor units), and no more than %d of this payment can be. Set that right at the provider first", what, shown, most),
+	})
 }
 
 // commandOf reads the command of an effect that this service has written.
@@ -130,6 +170,8 @@ func failure(end outbox.End, declined problem.Code) *problem.Problem {
 			return problem.New(problem.OperationCanceled, "The operation was withdrawn; no money has moved.")
 		}
 		return problem.New(problem.EffectRefused, "A person has found that it has not happened at the provider.")
+	case outbox.ByDeadline:
+		return problem.New(problem.DeadlineExceeded, "It did not come about before the deadline, and is closed at the provider where it had begun; no money has moved.")
 	}
 	if end.State == idempotency.Canceled {
 		return problem.New(problem.OperationCanceled, "The operation was withdrawn, and closed at the provider; nothing is held.")

@@ -82,14 +82,10 @@ func (s store) inTurn(tx database.Tx, account, id string) error {
 	return must("take turns at payment", tx.Exec("UPDATE payments SET updated_at = updated_at WHERE account_id = ? AND id = ?", account, id))
 }
 
-// endReservation releases what a refund took, or counts it as refunded.
-func (s store) endReservation(tx database.Tx, account, id string, minor int64, refunded bool) error {
-	done := int64(0)
-	if refunded {
-		done = minor
-	}
+// endReservation releases what a refund took, and counts what was refunded; 0: nothing was.
+func (s store) endReservation(tx database.Tx, account, id string, reserved, refunded int64) error {
 	return must("end reservation", tx.Exec(`UPDATE payments SET refund_reserved_minor = refund_reserved_minor - ?, refunded_minor = refunded_minor + ?, updated_at = ?
-		WHERE account_id = ? AND id = ? AND refund_reserved_minor >= ?`, minor, done, tx.Now, account, id, minor))
+		WHERE account_id = ? AND id = ? AND refund_reserved_minor >= ?`, reserved, refunded, tx.Now, account, id, reserved))
 }
 
 // payment reads one payment, inside a transaction or not, or errNotFound.

@@ -62,6 +62,11 @@ func (s store) noteRefund(tx database.Tx, account, id, reference string) error {
 	return must("note refund", tx.Exec("UPDATE refunds SET reference = ? WHERE account_id = ? AND id = ?", reference, account, id))
 }
 
+// amendRefund notes that another amount was refunded than was asked for.
+func (s store) amendRefund(tx database.Tx, account, id string, minor int64) error {
+	return must("amend refund", tx.Exec("UPDATE refunds SET amount_minor = ? WHERE account_id = ? AND id = ?", minor, account, id))
+}
+
 // refund reads one refund, inside a transaction or not, or errNotFound.
 func (s store) refund(read *gorm.DB, account, id string) (Refund, error) {
 	found, err := readRefunds(read.Where("account_id = ? AND id = ?", account, id).Limit(1))

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/einmal/einmal/pkg/database"
+	"github.com/einmal/einmal/pkg/review"
 )
 
 // unmatched is an object at the provider of which we know nothing.
@@ -46,6 +47,31 @@ func (s store) overdue(read *gorm.DB, until time.Time, limit int) ([]unmatched, 
 func (s store) asked(tx database.Tx, u unmatched, reviewID string) (bool, error) {
 	return changed("note review", tx.Exec("UPDATE unmatched SET review_id = ? WHERE account_id = ? AND reference = ? AND review_id = ''",
 		reviewID, u.AccountID, u.Reference))
+}
+
+// inReview reads up to limit unknown objects of an account about which somebody is asked, in the order of their reviews, after the last that
+// was read.
+func (s store) inReview(read *gorm.DB, account, last string, limit int) ([]unmatched, error) {
+	var rows []unmatched
+	err := read.Joins("JOIN reviews r ON r.account_id = unmatched.account_id AND r.id = unmatched.review_id").
+		Where("unmatched.account_id = ? AND r.state = ? AND r.id > ?", account, review.StateOpen, last).
+		Order("r.id").Limit(limit).Find(&rows).Error
+	if err != nil {
+		return nil, database.Classify(fmt.Errorf("read unmatched objects: %w", err))
+	}
+	return rows, nil
+}
+
+// named is the operation whose payment or refund the provider calls so; empty: there is none. No index leads there, since every payment
+// would pay for it, and hardly any object is ever looked for.
+func (s store) named(read *gorm.DB, account, reference string) (operationID string, err error) {
+	var found []string
+	err = read.Raw(`SELECT operation_id FROM payments WHERE account_id = ? AND reference = ?
+		UNION ALL SELECT operation_id FROM refunds WHERE account_id = ? AND reference = ?`, account, reference, account, reference).Scan(&found).Error
+	if err != nil || len(found) == 0 {
+		return "", database.Classify(err)
+	}
+	return found[0], nil
 }
 
 // forget drops an unknown object that has become known.

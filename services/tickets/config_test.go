@@ -23,7 +23,7 @@ func TestNewRefusesTimesThatItCannotKeep(t *testing.T) {
 		"EINMAL_PURGE_EVERY":         func(s *catalogue.Settings, d time.Duration) { s.PurgeEvery = d },
 	} {
 		for _, value := range []time.Duration{0, -time.Second} {
-			settings := catalogue.Settings{WaitBudget: time.Second, ResponseRetention: time.Hour, TombstoneRetention: time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute}
+			settings := catalogue.Settings{WaitBudget: time.Second, ResponseRetention: time.Hour, TombstoneRetention: time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute, EffectDeadline: 24 * time.Hour}
 			change(&settings, value)
 			_, err := tickets.New(tickets.Config{Config: server.Config{Listen: "127.0.0.1:0"}, Settings: settings}, tickets.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
 			if err == nil || !strings.Contains(err.Error(), setting) {

@@ -54,7 +54,7 @@ func serve() (url string, stop func()) {
 	exitOn(migrations.Up(ctx, db, tickets.Name))
 	service, err := tickets.New(tickets.Config{
 		Config:   server.Config{Listen: "127.0.0.1:0", ShutdownGrace: time.Second},
-		Settings: catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute},
+		Settings: catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute, EffectDeadline: 24 * time.Hour},
 		// No desk: tickets are not mirrored.
 		ReconcileEvery: 2 * time.Second,
 		AlertProject:   "alerts",

@@ -207,7 +207,7 @@ func TestAReview(t *testing.T) {
 		t.Run("is read by who reads the account, and by nobody else", func(t *testing.T) {
 			var r review
 			s.As("demo-approver").Send(t, "GET", "/v1/reviews/"+op.ReviewID, "").Decode(t, &r)
-			if r.ID != op.ReviewID || r.Kind != "unknown" || r.OperationID != op.ID || r.State != "open" || r.Owner == "" || len(r.Evidence) != 1 || r.Evidence[0].Source != "desk" {
+			if r.ID != op.ReviewID || r.Kind != "unknown" || r.OperationID != op.ID || r.State != "open" || r.Owner == "" || len(r.Evidence) != 2 || r.Evidence[0].Source != "desk" {
 				t.Errorf("%+v", r)
 			}
 			want := []string{third.ReviewID, other.ReviewID, op.ReviewID}
@@ -255,8 +255,8 @@ func TestAReview(t *testing.T) {
 			a := resolve(t, op.ReviewID, "r", happened) // none of the above has used the key up
 			var r review
 			a.Decode(t, &r)
-			if a.Status != 200 || a.Outcome() != "executed" || r.State != "resolved" || r.ResolvedBy != "demo-operator" || len(r.Evidence) != 2 ||
-				r.Evidence[1].Source != "demo-operator" || r.Evidence[1].Says != "seen at the desk" || a.Header.Get("Location") != "/v1/reviews/"+op.ReviewID {
+			if a.Status != 200 || a.Outcome() != "executed" || r.State != "resolved" || r.ResolvedBy != "demo-operator" || len(r.Evidence) != 3 ||
+				r.Evidence[2].Source != "demo-operator" || r.Evidence[2].Says != "seen at the desk" || a.Header.Get("Location") != "/v1/reviews/"+op.ReviewID {
 				t.Errorf("%s", a)
 			}
 			replays(t, a, func() servertest.Answer { return resolve(t, op.ReviewID, "r", happened) })

@@ -72,7 +72,7 @@ func New(config Config, deps Deps) (*Service, error) {
 	tickets := store{deps.DB}
 	box, err := outbox.New(outbox.Deps{
 		DB: deps.DB, Exec: exec, Log: deps.Log, Record: events.Record, Namespace: config.Namespace, Service: Name,
-		Owner: "operator", ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
+		LongestDeadline: config.EffectDeadline, ApprovalTTL: config.ApprovalTTL, PollEvery: config.ReconcileEvery,
 	}, targets(config, settler{tickets})...)
 	purge := retention.New(retention.Deps{
 		DB: deps.DB, Log: deps.Log, Service: Name, Record: events.Record,
@@ -97,7 +97,7 @@ func targets(config Config, settle settler) []outbox.Target {
 	}
 	entry, _ := catalogue.Lookup(catalogue.TicketMirror)
 	return []outbox.Target{{
-		Name: deskName, Ability: deskAbility(config), Provider: newProvider(config), Settle: settle.mirrored,
+		Name: deskName, Types: []string{entry.Type}, Ability: deskAbility(config), Provider: newProvider(config), Settle: settle.mirrored,
 		Timeout: config.ProviderTimeout, Lease: config.EffectLease, AskEvery: config.ReconcileEvery,
 		MaxAttempts: entry.MaxAttempts, LongestWait: entry.LongestWait(), MaxAsks: maxAsks,
 		Sends: outbox.Limit{Places: deskSends}, PrioritySends: outbox.Limit{Places: deskFirst}, Asks: outbox.Limit{Places: deskAsks},

@@ -40,6 +40,8 @@ func failure(end outbox.End) *problem.Problem {
 			return problem.New(problem.OperationCanceled, "The mirror was withdrawn; the desk has no ticket.")
 		}
 		return problem.New(problem.EffectRefused, "A person has found that the desk has no ticket.")
+	case outbox.ByDeadline:
+		return problem.New(problem.DeadlineExceeded, "The desk could not be brought to take this ticket before the deadline; it has none.")
 	}
 	if end.State == idempotency.Canceled {
 		return problem.New(problem.OperationCanceled, "The mirror was withdrawn, and closed at the desk before it took effect.")

@@ -29,6 +29,7 @@ type operation struct {
 	EffectKey         string               `json:"effect_key,omitzero"`
 	Reference         string               `json:"reference,omitzero"`
 	Attempts          []send               `json:"attempts"` // sends to the target; local work has none
+	Deadline          *Time                `json:"deadline,omitzero"`
 	CreatedAt         Time                 `json:"created_at"`
 	UpdatedAt         Time                 `json:"updated_at"`
 	NextAction        problem.NextAction   `json:"next_action"`
@@ -65,7 +66,7 @@ func newOperation(op idempotency.Operation) operation {
 		}
 	}
 	if e := op.Effect; e != nil {
-		o.ApprovalID, o.ReviewID, o.Target, o.EffectKey, o.Reference = e.ApprovalID, e.ReviewID, e.Target, e.Key, e.Reference
+		o.ApprovalID, o.ReviewID, o.Target, o.EffectKey, o.Reference, o.Deadline = e.ApprovalID, e.ReviewID, e.Target, e.Key, e.Reference, (*Time)(e.Deadline)
 		if e.InDoubt { // queued again, under the same key
 			o.Effect = idempotency.Unknown.Effect()
 		}

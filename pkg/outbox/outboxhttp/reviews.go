@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
+	"gorm.io/gorm"
 
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
@@ -52,15 +53,19 @@ func (r *resolution) Validate() (all []problem.Violation) {
 
 // reviewResource is a review as clients see it.
 type reviewResource struct {
-	ID          string           `json:"id"`
-	Kind        review.Kind      `json:"kind"`
-	OperationID string           `json:"operation_id,omitzero"`
-	Owner       string           `json:"owner"`
-	OpenedAt    idemhttp.Time    `json:"opened_at"`
-	DueAt       idemhttp.Time    `json:"due_at"`
-	Evidence    []reviewEvidence `json:"evidence"`
-	State       string           `json:"state"`
-	ResolvedBy  string           `json:"resolved_by,omitzero"`
+	ID          string            `json:"id"`
+	Kind        review.Kind       `json:"kind"`
+	OperationID string            `json:"operation_id,omitzero"`
+	Owner       string            `json:"owner"`
+	OpenedAt    idemhttp.Time     `json:"opened_at"`
+	DueAt       idemhttp.Time     `json:"due_at"`
+	Escalation  string            `json:"escalation,omitzero"`
+	EscalatedAt *idemhttp.Time    `json:"escalated_at,omitzero"`
+	Evidence    []reviewEvidence  `json:"evidence"`
+	State       string            `json:"state"`
+	ResolvedBy  string            `json:"resolved_by,omitzero"`
+	ResolvedAt  *idemhttp.Time    `json:"resolved_at,omitzero"`
+	ResolvedAs  idempotency.State `json:"resolved_as,omitzero"`
 }
 
 type reviewEvidence struct {
@@ -69,43 +74,72 @@ type reviewEvidence struct {
 	Says   string        `json:"says"`
 }
 
-func newReview(r review.Review) reviewResource {
+// newReview is a review with what calls have shown beside its own evidence, in the order in which all became known.
+func newReview(r review.Review, calls []review.Evidence) reviewResource {
 	resource := reviewResource{
 		ID: r.ID, Kind: r.Kind, OperationID: r.OperationID, Owner: r.Owner, OpenedAt: idemhttp.Time(r.OpenedAt), DueAt: idemhttp.Time(r.DueAt),
-		State: r.State, ResolvedBy: r.ResolvedBy, Evidence: []reviewEvidence{},
+		Escalation: r.Escalation, EscalatedAt: (*idemhttp.Time)(r.EscalatedAt), State: r.State,
+		ResolvedBy: r.ResolvedBy, ResolvedAt: (*idemhttp.Time)(r.ResolvedAt), ResolvedAs: r.ResolvedAs, Evidence: []reviewEvidence{},
 	}
-	for _, e := range r.Evidence {
+	known := slices.Concat(calls, r.Evidence)
+	slices.SortStableFunc(known, func(a, b review.Evidence) int { return a.At.Compare(b.At) })
+	for _, e := range known {
 		resource.Evidence = append(resource.Evidence, reviewEvidence{e.Source, idemhttp.Time(e.At), e.Says})
 	}
 	return resource
 }
 
-// ListReviews answers GET /v1/reviews?state&limit&cursor.
+// withCalls is a review with all that is known.
+func (h Handlers) withCalls(db *gorm.DB, r review.Review) (reviewResource, error) {
+	until := h.DB.Now()
+	if r.ResolvedAt != nil {
+		until = *r.ResolvedAt
+	}
+	calls, err := outbox.Calls(db, r.AccountID, r.OperationID, until)
+	return newReview(r, calls), err
+}
+
+// ListReviews answers GET /v1/reviews?state&kind&overdue&limit&cursor. What calls have shown is in each review by itself.
 func (h Handlers) ListReviews(c echo.Context) error {
 	query := idemhttp.ReadQuery(c)
-	page, state := query.Page(), query.Text("state")
-	if !slices.Contains([]string{"", review.StateOpen, review.StateResolved}, state) {
+	page, filter := query.Page(), review.Filter{State: query.Text("state"), Kind: review.Kind(query.Text("kind"))}
+	if !slices.Contains([]string{"", review.StateOpen, review.StateResolved}, filter.State) {
 		query.Wrong("state", "must be open or resolved")
+	}
+	if filter.Kind != "" && !slices.Contains(review.Kinds, filter.Kind) {
+		query.Wrong("kind", "must be unknown, deadline, contradiction or unmatched")
+	}
+	switch query.Text("overdue") {
+	case "":
+	case "true":
+		filter.Overdue = h.DB.Now()
+	default:
+		query.Wrong("overdue", "must be true, or left out")
 	}
 	if err := query.Err(); err != nil {
 		return err
 	}
 	fetch := func(before string, limit int) ([]review.Review, error) {
-		return review.List(c.Request().Context(), h.DB, h.Caller(c).Account, state, before, limit)
+		return review.List(c.Request().Context(), h.DB, h.Caller(c).Account, filter, before, limit)
 	}
-	return idemhttp.WritePage(c, page, fetch, func(r review.Review) (string, any) { return r.ID, newReview(r) })
+	return idemhttp.WritePage(c, page, fetch, func(r review.Review) (string, any) { return r.ID, newReview(r, nil) })
 }
 
 // GetReview answers GET /v1/reviews/:id.
 func (h Handlers) GetReview(c echo.Context) error {
-	r, err := review.Get(h.DB.Read(c.Request().Context()), h.Caller(c).Account, c.Param("id"))
+	db := h.DB.Read(c.Request().Context())
+	r, err := review.Get(db, h.Caller(c).Account, c.Param("id"))
 	if errors.Is(err, review.ErrNotFound) {
 		return noReview()
 	}
 	if err != nil {
 		return err
 	}
-	return idemhttp.WriteResource(c, newReview(r))
+	resource, err := h.withCalls(db, r)
+	if err != nil {
+		return err
+	}
+	return idemhttp.WriteResource(c, resource)
 }
 
 func noReview() *problem.Problem {
@@ -125,7 +159,7 @@ func (h Handlers) resolve(c echo.Context) error {
 	who, id := h.Caller(c), c.Param("id")
 	var about string // which operation
 	result, err := h.Executor.Do(c.Request().Context(), call.Request(catalogue.ReviewResolve, command), func(tx database.Tx, own idempotency.Operation) (idempotency.Answer, error) {
-		r, err := review.Resolve(tx, who.Account, id, who.Principal, review.Evidence{Source: who.Principal, At: tx.Now, Says: command.Evidence})
+		r, err := review.Resolve(tx, who.Account, id, who.Principal, command.state(), review.Evidence{Source: who.Principal, At: tx.Now, Says: command.Evidence})
 		switch {
 		case errors.Is(err, review.ErrNotFound):
 			return idempotency.Answer{}, noReview()
@@ -144,7 +178,11 @@ func (h Handlers) resolve(c echo.Context) error {
 		if err := h.decide(tx, own, r, command); err != nil {
 			return idempotency.Answer{}, err
 		}
-		body, err := idemhttp.Marshal(newReview(r))
+		resource, err := h.withCalls(tx.DB, r)
+		if err != nil {
+			return idempotency.Answer{}, err
+		}
+		body, err := idemhttp.Marshal(resource)
 		href := "/v1/reviews/" + r.ID
 		return idempotency.Answer{
 			State: idempotency.Succeeded, Status: http.StatusOK, Location: href, Body: body,
@@ -175,12 +213,9 @@ func (r *resolution) state() idempotency.State {
 // notClosedWait is the time that a close takes, and some, in seconds.
 const notClosedWait = 2
 
-// decide ends the operation of a review of kind unknown, which has no end without it.
+// decide ends the operation of a review, if the resolution says how.
 func (h Handlers) decide(tx database.Tx, own idempotency.Operation, r review.Review, command *resolution) error {
 	if command.State == nil {
-		if r.Kind == review.Unknown {
-			return undecided()
-		}
 		return nil
 	}
 	err := h.Outbox.Decide(tx, r.AccountID, r.OperationID, *command.State, command.Reference)

@@ -65,7 +65,7 @@ func start(t *testing.T, kind database.Kind, ability outbox.Ability, changes ...
 	})
 	s.exec = idempotency.New(s.db, idempotency.Options{Record: events.Record, Note: events.Note, Describe: outbox.Describe(s.db)})
 	target := outbox.Target{
-		Name: "desk", Ability: ability, Provider: s.desk, Settle: settled,
+		Name: "desk", Types: []string{catalogue.TicketMirror}, Ability: ability, Provider: s.desk, Settle: settled,
 		Timeout: patience, Lease: 2 * patience, MaxAttempts: 3, MaxAsks: 2, AskEvery: time.Hour, // nothing is asked by itself
 		Sends: outbox.Limit{Places: 4}, PrioritySends: outbox.Limit{Places: 1}, Asks: outbox.Limit{Places: 2},
 	}
@@ -75,7 +75,7 @@ func start(t *testing.T, kind database.Kind, ability outbox.Ability, changes ...
 	var err error
 	s.box, err = outbox.New(outbox.Deps{
 		DB: s.db, Exec: s.exec, Log: slog.New(slog.DiscardHandler), Record: events.Record,
-		Namespace: "test", Service: "tickets", Owner: "operator", PollEvery: 10 * time.Millisecond,
+		Namespace: "test", Service: "tickets", PollEvery: 10 * time.Millisecond,
 	}, target)
 	if err != nil {
 		t.Fatal(err)
