@@ -31,7 +31,7 @@ type runCmd struct {
 
 	RolloutTime time.Duration `env:"EINMAL_ROLLOUT_TIME" default:"300ms" help:"How long a rollout at the simulated cluster takes."`
 
-	tickets.Config `set:"tickets_database=" set:"audit_dir="`
+	tickets.Config `set:"tickets_database=" set:"audit_dir="` //nolint:staticcheck // kong reads every tag set, one variable each
 	payments.Provider
 	deployments.Cluster
 }

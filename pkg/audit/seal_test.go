@@ -188,7 +188,9 @@ func TestSeal(t *testing.T) {
 			for _, name := range []string{"audit.key", "audit.pub"} {
 				copyFile(t, filepath.Join(s.dir, name), filepath.Join(elsewhere, name))
 			}
-			s.replica(elsewhere).SealAll(t.Context())
+			if err := s.replica(elsewhere).SealAll(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			there, err := audit.Files{Dir: elsewhere, Service: "tickets"}.Checkpoint()
 			if here := s.trust().Outside; err != nil || here == "" || there != here {
 				t.Errorf("outside there is %q, here %q, error %v", there, here, err)
