@@ -139,9 +139,9 @@ func TestWhatAPersonIsAskedAbout(t *testing.T) {
 		})
 		t.Run("ends when nobody has decided in time, whoever finds that out", func(t *testing.T) {
 			s := set(t, keyed)
-			late, swept, young := s.asks("late"), s.asks("swept"), Effect{}
+			late, swept := s.asks("late"), s.asks("swept")
 			s.clock.advance(ttl)
-			young = s.asks("young")
+			young := s.asks("young")
 			if a, err := s.says(true, late, "boss"); err != nil || a.State != approval.Expired {
 				t.Errorf("%+v, %v", a, err)
 			}
