@@ -146,7 +146,7 @@ func TestWhatAPersonIsAskedAbout(t *testing.T) {
 				t.Errorf("%+v, %v", a, err)
 			}
 			s.is(late, idempotency.Canceled, "canceled approval-expired", approval.Expired)
-			s.ok(s.box.endOverdue(context.Background()))
+			s.ok(s.box.expireApprovals(context.Background()))
 			s.is(swept, idempotency.Canceled, "canceled approval-expired", approval.Expired)
 			if s.now(young).State != idempotency.AwaitingApproval {
 				t.Errorf("%+v", s.now(young))
@@ -314,7 +314,7 @@ func TestADecisionBesideOthers(t *testing.T) {
 			},
 			"the sweep": func(s *stage, e Effect) error {
 				s.clock.advance(ttl)
-				return s.box.endOverdue(context.Background())
+				return s.box.expireApprovals(context.Background())
 			},
 		} {
 			t.Run(name, func(t *testing.T) {

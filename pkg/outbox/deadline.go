@@ -4,38 +4,11 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/review"
 )
-
-// atOnce bounds what one look for what is overdue reads. After an outage there may be ten thousand: each has a short transaction of its
-// own, so that they keep nobody from the database.
-const atOnce = 100
-
-// watch looks for what has become overdue until ctx ends. Every replica does: each thing is noted by one of them, in a statement that
-// the others' finds done.
-func (o *Outbox) watch(ctx context.Context) {
-	tick := time.NewTicker(o.pollEvery)
-	defer tick.Stop()
-	for {
-		for _, t := range o.targets {
-			if err := o.passDeadlines(ctx, t); err != nil && ctx.Err() == nil {
-				o.log.WarnContext(ctx, "deadlines not looked through", slog.String("target", t.Name), slog.Any("error", err))
-			}
-		}
-		if err := o.escalate(ctx); err != nil && ctx.Err() == nil {
-			o.log.WarnContext(ctx, "overdue reviews not looked through", slog.Any("error", err))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
-}
 
 // passDeadlines ends or asks about the effects of a target whose deadline has passed. One that can't be settled keeps no other from it.
 func (o *Outbox) passDeadlines(ctx context.Context, t Target) error {
@@ -137,35 +110,6 @@ func (o *Outbox) askOverdue(tx database.Tx, e Effect) error {
 	// Who is asked already whether it has happened is who decides.
 	if err := rowOf(e, tx.AtCommit()).Table("effects").Where("review_id = ''").UpdateColumn("review_id", id).Error; err != nil {
 		return fmt.Errorf("note review: %w", err)
-	}
-	return nil
-}
-
-// escalate logs each review that nobody has resolved in time, once. A process that dies between noting and logging has logged nothing: the
-// metric tells all the same.
-func (o *Outbox) escalate(ctx context.Context) error {
-	for ctx.Err() == nil {
-		overdue, err := review.Overdue(ctx, o.db, o.db.Now(), atOnce)
-		if err != nil {
-			return err
-		}
-		for _, r := range overdue {
-			noted := false
-			err := o.db.InTx(ctx, func(tx database.Tx) (err error) {
-				noted, err = review.Escalate(tx, r)
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			if noted {
-				o.log.WarnContext(ctx, "review is overdue", slog.String("review", r.ID), slog.String("account", r.AccountID), slog.String("kind", string(r.Kind)),
-					slog.String("operation_id", r.OperationID), slog.String("owner", r.Owner), slog.String("ask", r.Escalation), slog.Time("due_at", r.DueAt))
-			}
-		}
-		if len(overdue) < atOnce {
-			return nil
-		}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@
 //	ask.go        take to ask, close or look up, what follows from it
 //	settle.go     the step that follows → effect row, operation and domain row, once
 //	approval.go   what a person must agree to before it is sent
-//	overdue.go    questions that nobody has answered in time
+//	expiry.go     questions that nobody has answered in time
 //	turn.go       operations that wait for one another, or end one another
 //	lock.go       what a service does for a target whose effects each hold a lock
 //	person.go     what people ask for: reconcile, cancel, decide
@@ -25,7 +25,9 @@
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first
 //	unserved.go   open effects that nobody here can bring out
-//	deadline.go   effects whose deadline has passed, and reviews that nobody has resolved in time
+//	watch.go      looks for what is overdue
+//	deadline.go   effects whose deadline has passed
+//	escalate.go   reviews that nobody has resolved in time
 //	calls.go      what the calls for an operation have shown, for who decides
 //	metrics.go    what an operator watches
 //	outbox.go     puts them together, starts and stops

@@ -163,7 +163,6 @@ func (o *Outbox) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	running.Go(func() { o.warnOfUnserved(ctx) })
 	running.Go(func() { o.watch(ctx) })
-	running.Go(func() { o.sweep(ctx) })
 	for _, t := range o.targets {
 		for _, l := range o.lanes(t) {
 			running.Go(func() { o.run(ctx, l) })
