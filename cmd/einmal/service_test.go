@@ -123,12 +123,21 @@ func TestRun(t *testing.T) {
 
 	t.Run("says what to do when its port is taken", func(t *testing.T) {
 		first := start(t, "tickets")
-		checkRefused(t, run(t, append([]string{"EINMAL_LISTEN=" + first.address}, anyPort...), "run"), 1, first.address, "EINMAL_LISTEN")
-		checkRefused(t, run(t, []string{"EINMAL_SIMULATOR_LISTEN=" + first.address}, "run"), 1, first.address, "EINMAL_SIMULATOR_LISTEN")
-		taken := run(t, []string{"EINMAL_SIMULATOR_LISTEN=127.0.0.1:0", "EINMAL_LISTEN=127.0.0.1:0", "EINMAL_PAYMENTS_LISTEN=" + first.address}, "run")
-		checkRefused(t, taken, 1, first.address, "EINMAL_PAYMENTS_LISTEN")
-		if strings.Contains(taken.err, "EINMAL_LISTEN") {
-			t.Errorf("names a setting that is right: %s", taken.err)
+		settings := []string{"EINMAL_LISTEN", "EINMAL_PAYMENTS_LISTEN", "EINMAL_DEPLOYMENTS_LISTEN", "EINMAL_SIMULATOR_LISTEN"}
+		for _, taken := range settings {
+			var addresses []string
+			for _, setting := range settings {
+				address := "127.0.0.1:0"
+				if setting == taken {
+					address = first.address
+				}
+				addresses = append(addresses, setting+"="+address)
+			}
+			refused := run(t, addresses, "run")
+			checkRefused(t, refused, 1, first.address, taken)
+			if taken != "EINMAL_LISTEN" && strings.Contains(refused.err, "EINMAL_LISTEN") {
+				t.Errorf("names a setting that is right: %s", refused.err)
+			}
 		}
 	})
 
@@ -181,11 +190,12 @@ func TestRun(t *testing.T) {
 	})
 
 	t.Run("remembers after a restart", func(t *testing.T) {
-		url := "EINMAL_DATABASE_URL=sqlite:" + filepath.Join(t.TempDir(), "einmal")
-		first := start(t, "run", url)
+		dir := t.TempDir()
+		kept := []string{"EINMAL_DATABASE_URL=sqlite:" + filepath.Join(dir, "einmal"), "EINMAL_AUDIT_DIR=" + filepath.Join(dir, "audit")}
+		first := start(t, "run", kept...)
 		executed := first.create(t, "key-1")
 		first.leave(t, syscall.SIGTERM)
-		replayed := start(t, "run", url).create(t, "key-1")
+		replayed := start(t, "run", kept...).create(t, "key-1")
 		if replayed.Outcome() != "replayed" || !replayed.Same(executed) {
 			t.Errorf("executed %v\nthen     %v", executed, replayed)
 		}
