@@ -23,7 +23,8 @@ type gate struct {
 	open   bool
 	why    error     // it is shut; nil while nobody has looked
 	looked time.Time // when it was found shut, by our clock
-	leave  context.CancelFunc
+	inside map[int]context.CancelFunc
+	passed int // how often anything went inside, which names it there
 }
 
 // Guard returns nil if the database is what the checkpoint outside says of it, or there is none outside. idempotency.ErrRewound: it is an
@@ -49,8 +50,9 @@ func (s *Sealer) WhileOpen(ctx context.Context, run func(ctx context.Context)) {
 		}
 		if s.Guard(ctx) == nil {
 			inside, leave := context.WithCancel(ctx)
-			s.gate.onShut(leave)
+			out := s.gate.enter(leave)
 			run(inside)
+			out()
 			leave()
 		}
 		pause.Reset(lookAgain)
@@ -82,18 +84,32 @@ func (g *gate) set(open bool, why error) (news bool) {
 	defer g.mu.Unlock()
 	news = g.open || g.why == nil
 	g.open, g.why, g.looked = open, why, time.Now()
-	if !open && g.leave != nil {
-		g.leave()
+	if !open {
+		for _, leave := range g.inside {
+			leave()
+		}
 	}
 	return news
 }
 
-// onShut is called when the gate shuts. If it has shut since it was found open, that is now.
-func (g *gate) onShut(leave context.CancelFunc) {
+// enter says how to end what goes inside, when the gate shuts; if it has shut since it was found open, that is now. Several go inside side by side. out is
+// called by what has left.
+func (g *gate) enter(leave context.CancelFunc) (out func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.leave = leave; !g.open {
+	if !g.open {
 		leave()
+	}
+	if g.inside == nil {
+		g.inside = map[int]context.CancelFunc{}
+	}
+	name := g.passed
+	g.passed++
+	g.inside[name] = leave
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.inside, name)
 	}
 }
 

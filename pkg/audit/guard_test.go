@@ -86,18 +86,30 @@ func TestGuard(t *testing.T) {
 			if err := sealer.Guard(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			ended := make(chan struct{})
+			// A service sends and purges side by side, and neither may go on.
+			const several = 2
+			begun, ended := make(chan struct{}, several), make(chan struct{}, several)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			go sealer.WhileOpen(ctx, func(ctx context.Context) {
-				th.cut(7, 2)
-				_, _ = sealer.Seal(context.WithoutCancel(ctx)) // which notices
-				<-ctx.Done()
-				close(ended)
-			})
-			select {
-			case <-ended:
-			case <-ctx.Done():
+			for range several {
+				go sealer.WhileOpen(ctx, func(ctx context.Context) {
+					begun <- struct{}{}
+					<-ctx.Done()
+					ended <- struct{}{}
+				})
+			}
+			for range several {
+				<-begun
+			}
+			th.cut(7, 2)
+			_, _ = sealer.Seal(ctx) // which notices
+			for range several {
+				select {
+				case <-ended:
+				case <-ctx.Done():
+				}
+			}
+			if ctx.Err() != nil {
 				t.Fatal("what runs goes on")
 			}
 			if err := sealer.Guard(t.Context()); !errors.Is(err, idempotency.ErrRewound) {
