@@ -52,12 +52,14 @@ type LeafEntry struct {
 	Event   *Event `json:"event,omitzero"`
 }
 
-// LooseEntry is an event without a leaf, a marker without an event, or an event with its marker, which is to be sealed.
+// LooseEntry is an event without a leaf, a marker without an event, an event with its marker, which is to be sealed, or a marker of an event that is
+// sealed.
 type LooseEntry struct {
 	Account string `json:"account"`
 	EventID string `json:"event_id"`
 	Event   *Event `json:"event,omitzero"`
 	Marked  bool   `json:"marked"`
+	Sealed  bool   `json:"sealed,omitzero"`
 }
 
 // EndEntry is the last one: a file without it was cut.
@@ -130,20 +132,21 @@ func loose(read *gorm.DB, tell func(Entry) error) error {
 	tellLoose := func(scan func(...any) error) (Entry, error) {
 		var l LooseEntry
 		var e optionalEvent
-		err := scan(append([]any{&l.Account, &l.EventID, &l.Marked}, e.fields()...)...)
+		err := scan(append([]any{&l.Account, &l.EventID, &l.Marked, &l.Sealed}, e.fields()...)...)
 		l.Event = e.event()
 		return Entry{Loose: &l}, err
 	}
-	err := each(read, `SELECT e.account_id, e.id, u.event_id IS NOT NULL, `+optionalColumns+` FROM events e
+	err := each(read, `SELECT e.account_id, e.id, u.event_id IS NOT NULL, false, `+optionalColumns+` FROM events e
 		LEFT JOIN leaves l ON l.account_id = e.account_id AND l.event_id = e.id
 		LEFT JOIN unsealed u ON u.account_id = e.account_id AND u.event_id = e.id
 		WHERE l.event_id IS NULL ORDER BY e.id`, tell, tellLoose)
 	if err != nil {
 		return err
 	}
-	return each(read, `SELECT u.account_id, u.event_id, true, `+optionalColumns+` FROM unsealed u
+	return each(read, `SELECT u.account_id, u.event_id, true, l.event_id IS NOT NULL, `+optionalColumns+` FROM unsealed u
 		LEFT JOIN events e ON e.account_id = u.account_id AND e.id = u.event_id
-		WHERE e.id IS NULL ORDER BY u.event_id`, tell, tellLoose)
+		LEFT JOIN leaves l ON l.account_id = u.account_id AND l.event_id = u.event_id
+		WHERE e.id IS NULL OR l.event_id IS NOT NULL ORDER BY u.event_id`, tell, tellLoose)
 }
 
 // each tells an entry for every row of a query.

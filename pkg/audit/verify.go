@@ -14,9 +14,9 @@ import (
 type Kind string
 
 const (
-	Changed           Kind = "changed row"        // an event, or a leaf, is another than was sealed
+	Changed           Kind = "changed row"        // an event, a leaf, or what the tree says of itself, is another than was sealed
 	Removed           Kind = "removed row"        // an event that was sealed, or was to be, is gone
-	Inserted          Kind = "inserted row"       // an event that was never written by a service
+	Inserted          Kind = "inserted row"       // an event, a leaf or a marker that was never written by a service
 	CutTail           Kind = "cut tail"           // the log ends before a checkpoint does
 	Rewritten         Kind = "rewritten tree"     // the tree is consistent in itself, and no checkpoint is of it
 	ForeignKey        Kind = "foreign key"        // a checkpoint is signed by nobody who is believed
@@ -298,6 +298,8 @@ func (v *verifier) loose(l LooseEntry) {
 	v.begin()
 	v.release()
 	switch {
+	case l.Sealed:
+		v.add(Inserted, unsealedIndex, l.EventID, "the event is sealed, and is marked as one to be: nothing is sealed as long as that is there")
 	case l.Event == nil:
 		v.add(Removed, unsealedIndex, l.EventID, "the event was to be sealed and is gone")
 	case !l.Marked:
@@ -324,6 +326,10 @@ func (v *verifier) end() {
 	}
 	if v.number < v.checkpointsMade() {
 		v.add(DeletedCheckpoint, v.size, v.sinceID, "checkpoint %d is gone", v.number+1)
+	}
+	if v.log.Size < v.tree.size || v.log.Checkpoints < v.number {
+		v.add(Changed, v.tree.size-1, v.lastID, "the tree's own row says %d events and %d checkpoints, and there are %d and %d: services take it for an older database",
+			v.log.Size, v.log.Checkpoints, v.tree.size, v.number)
 	}
 }
 

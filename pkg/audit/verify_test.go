@@ -163,6 +163,15 @@ func TestVerifyFinds(t *testing.T) {
 			th.exec("DELETE FROM audit_checkpoints WHERE number = 3")
 			th.exec("UPDATE audit_tree SET checkpoints = 2")
 		}, audit.DeletedCheckpoint, 7, nil},
+		{"a tree that says it is smaller than it is", func(_ *testing.T, th thief) {
+			th.exec("UPDATE audit_tree SET size = 9")
+		}, audit.Changed, 9, nil},
+		{"a tree that counts fewer checkpoints than there are", func(_ *testing.T, th thief) {
+			th.exec("UPDATE audit_tree SET checkpoints = 2")
+		}, audit.Changed, 9, nil},
+		{"a sealed event that is marked as one to be sealed, so that sealing stops", func(_ *testing.T, th thief) {
+			th.exec("INSERT INTO unsealed SELECT account_id, event_id FROM leaves WHERE leaf_index = 3")
+		}, audit.Inserted, -1, func(th thief) string { return th.ids[3] }},
 		{"a changed checkpoint", func(_ *testing.T, th thief) {
 			th.exec("UPDATE audit_checkpoints SET note = replace(note, 'number 2', 'number 9') WHERE number = 2")
 		}, audit.ChangedCheckpoint, 4, nil},
