@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,15 @@ func TestDo(t *testing.T) {
 		w.ends(w.one(create), agent.Executed, 1)
 		if n := x.questioned(); n != 3 {
 			t.Errorf("asked %d times, want 3", n)
+		}
+	})
+	t.Run("an operation that goes on has no answer, whatever its target says, so that the journal does not grow with every look", func(t *testing.T) {
+		response := `,"response":{"status":201,"body":{"text":"` + strings.Repeat("x", 10_000) + `"}}`
+		looks := slices.Repeat([]answer{operation("running", response)}, 20)
+		w := newWork(t, newTarget(t, accepted).shows(append(looks, operation("succeeded", response))...))
+		w.ends(w.one(create), agent.Executed, 1)
+		if info, err := os.Stat(w.path); err != nil || info.Size() > 20_000 {
+			t.Errorf("the journal has %d bytes, %v", info.Size(), err)
 		}
 	})
 	t.Run("steps are done in turn, up to the first that is not", func(t *testing.T) {

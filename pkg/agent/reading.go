@@ -123,7 +123,10 @@ func readQuestion(r received, run string) Seen {
 		return s.as(Foreign, "operation %s of this key was begun by run %q", op.ID, op.AgentRun)
 	}
 	s.RetryAfter = cmp.Or(s.RetryAfter, bounded(op.RetryAfterSeconds))
-	s.Final, s.Response = slices.Contains(finalStates, op.State), op.Response
+	if s.Final = slices.Contains(finalStates, op.State); !s.Final {
+		return s // an operation that goes on has no answer yet, whatever is said: it would be journaled at each look
+	}
+	s.Response = op.Response
 	if op.Response == nil || op.State == "succeeded" {
 		return s
 	}
