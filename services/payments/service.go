@@ -201,6 +201,6 @@ func (s *Service) Serve(ctx context.Context) error {
 	working.Go(func() { s.sealer.WhileOpen(ctx, s.outbox.Run) })
 	working.Go(func() { s.sealer.WhileOpen(ctx, s.purge.Run) })
 	working.Go(func() { s.sealer.Run(ctx) })
-	working.Go(func() { s.hook.sweep(ctx, s.log, s.asks) })
+	working.Go(func() { s.sealer.WhileOpen(ctx, func(ctx context.Context) { s.hook.sweep(ctx, s.log, s.asks) }) })
 	return s.server.Serve(ctx)
 }
