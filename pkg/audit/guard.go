@@ -162,7 +162,7 @@ func (s *Sealer) compare(ctx context.Context, was tree, outside string) error {
 func (s *Sealer) rewound(ctx context.Context, was tree, c Checkpoint) error {
 	switch {
 	case c.Origin != s.origin:
-		return fmt.Errorf("%w: the checkpoint in %s is of the log %s, and this database's is %s", idempotency.ErrRewound, s.files.CheckpointFile(), c.Origin, s.origin)
+		return fmt.Errorf("%w: the checkpoint in %s is of the log %s, and this database's is %s; if both go on, give each an EINMAL_AUDIT_DIR of its own, and einmal audit accept goes on with this one alone", idempotency.ErrRewound, s.files.CheckpointFile(), c.Origin, s.origin)
 	case was.Size < c.Size:
 		return fmt.Errorf("%w: %d events are sealed in it, and %d were when %s was written; einmal audit accept goes on without them", idempotency.ErrRewound,
 			was.Size, c.Size, s.files.CheckpointFile())

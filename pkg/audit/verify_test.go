@@ -322,7 +322,11 @@ func TestEventIsSpelledAsRFC8785Says(t *testing.T) {
 func TestReceipt(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
 		th := newThief(t, kind)
-		err := th.db.InTx(t.Context(), func(tx database.Tx) error { return th.log.Record(tx, event(idempotency.Attempted)) })
+		err := th.db.InTx(t.Context(), func(tx database.Tx) error {
+			doubtful := event(idempotency.UnknownEvent)
+			doubtful.To = idempotency.Unknown
+			return th.log.Record(tx, event(idempotency.Attempted), doubtful)
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,14 +338,14 @@ func TestReceipt(t *testing.T) {
 		}
 		t.Run("proves its events with the public key alone, however the log grows", func(t *testing.T) {
 			c, err := receipt.Verify(th.trust().Keys)
-			if err != nil || c.Size != 11 || len(receipt.Events) != 11 {
+			if err != nil || c.Size != 12 || len(receipt.Events) != 12 {
 				t.Errorf("%d events at size %d, error %v", len(receipt.Events), c.Size, err)
 			}
 		})
 		t.Run("seals what is not sealed yet", func(t *testing.T) {
 			th.record(1)
 			r, err := th.sealer.Receipt(t.Context(), "acme", "op_1", shown)
-			if err != nil || len(r.Events) != 12 {
+			if err != nil || len(r.Events) != 13 {
 				t.Fatalf("%v, %v", r, err)
 			}
 			if _, err := r.Verify(th.trust().Keys); err != nil {
@@ -371,9 +375,13 @@ func TestReceipt(t *testing.T) {
 				return th.trust().Keys
 			},
 			"of another operation":  func(r *audit.Receipt) audit.Keys { r.Operation = []byte(`{"id":"op_2"}`); return th.trust().Keys },
-			"with an index outside": func(r *audit.Receipt) audit.Keys { r.LeafIndexes[11] = 12; return th.trust().Keys },
+			"of an operation that goes on, though it has ended": func(r *audit.Receipt) audit.Keys {
+				r.Operation = []byte(`{"id":"op_1","state":"unknown","agent_run":"run-1"}`)
+				return th.trust().Keys
+			},
+			"with an index outside": func(r *audit.Receipt) audit.Keys { r.LeafIndexes[12] = 13; return th.trust().Keys },
 			"with a changed checkpoint": func(r *audit.Receipt) audit.Keys {
-				r.Checkpoint = strings.Replace(r.Checkpoint, "\n12\n", "\n13\n", 1)
+				r.Checkpoint = strings.Replace(r.Checkpoint, "\n13\n", "\n14\n", 1)
 				return th.trust().Keys
 			},
 			"without events": func(r *audit.Receipt) audit.Keys {

@@ -53,15 +53,7 @@ func (h Handlers) Receipt(c echo.Context) error {
 	if err := idemhttp.ReadQuery(c).Err(); err != nil {
 		return err
 	}
-	op, err := h.operation(c)
-	if err != nil {
-		return err
-	}
-	shown, err := idemhttp.OperationAnswer(0, op)
-	if err != nil {
-		return err
-	}
-	receipt, err := h.Sealer.Receipt(c.Request().Context(), op.AccountID, op.ID, shown.Body)
+	receipt, err := h.receipt(c)
 	if errors.Is(err, audit.ErrUnsealed) {
 		p := problem.New(problem.StoreUnavailable, "The operation's last events are not sealed yet, so there is nothing to prove them with. Ask again soon.")
 		p.RetryAfterSeconds = retryUnsealed
@@ -71,6 +63,25 @@ func (h Handlers) Receipt(c echo.Context) error {
 		return err
 	}
 	return idemhttp.WriteResource(c, receipt)
+}
+
+// receipt makes the receipt of the operation in the path. One that has gone on meanwhile is shown again: its events would tell of a state that it does not show.
+func (h Handlers) receipt(c echo.Context) (receipt *audit.Receipt, err error) {
+	op, err := h.operation(c)
+	for err == nil {
+		var shown idempotency.Answer
+		if shown, err = idemhttp.OperationAnswer(0, op); err != nil {
+			break
+		}
+		if receipt, err = h.Sealer.Receipt(c.Request().Context(), op.AccountID, op.ID, shown.Body); err != nil {
+			break
+		}
+		before := op.State
+		if op, err = h.operation(c); op.State == before {
+			break
+		}
+	}
+	return receipt, err
 }
 
 // operation reads the operation in the path, if the caller may read its events.
