@@ -14,7 +14,8 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
-// lookAgain is how often a gate that is shut looks whether an operator has accepted what shut it.
+// lookAgain is how often a gate that is shut looks whether an operator has accepted what shut it, and how long a look counts that found it open, in a
+// process that does not seal.
 const lookAgain = time.Second
 
 // gate is whether the database is the one that was sealed last.
@@ -22,7 +23,7 @@ type gate struct {
 	mu     sync.Mutex
 	open   bool
 	why    error     // it is shut; nil while nobody has looked
-	looked time.Time // when it was found shut, by our clock
+	looked time.Time // when somebody did last, by our clock
 	inside map[int]context.CancelFunc
 	passed int // how often anything went inside, which names it there
 }
@@ -30,7 +31,7 @@ type gate struct {
 // Guard returns nil if the database is what the checkpoint outside says of it, or there is none outside. idempotency.ErrRewound: it is an
 // older one, or has gone another way since, until an operator accepts that (Accept).
 func (s *Sealer) Guard(ctx context.Context) error {
-	if known, why := s.gate.known(); known {
+	if known, why := s.gate.known(s.every > 0); known {
 		return why
 	}
 	err := s.look(ctx)
@@ -71,11 +72,12 @@ func (s *Sealer) found(ctx context.Context, err error) {
 	}
 }
 
-// known is what the last look has shown, as long as that counts.
-func (g *gate) known() (known bool, why error) {
+// known is what the last look has shown, as long as that counts. Who seals looks each time, and says what that has shown.
+func (g *gate) known(sealing bool) (known bool, why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.open || g.why != nil && time.Since(g.looked) < lookAgain, g.why
+	fresh := time.Since(g.looked) < lookAgain
+	return g.open && (sealing || fresh) || g.why != nil && fresh, g.why
 }
 
 // set opens or shuts the gate and reports whether it was otherwise.

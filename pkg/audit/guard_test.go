@@ -3,6 +3,7 @@ package audit_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"testing"
 	"time"
@@ -78,6 +79,24 @@ func TestGuard(t *testing.T) {
 			_, err := th.replica(th.dir).Accept(t.Context(), func(database.Tx) error { t.Error("effects are in doubt"); return nil })
 			if !errors.Is(err, audit.ErrNothingToAccept) {
 				t.Errorf("error %v", err)
+			}
+		})
+		t.Run("shuts for a process that leaves sealing to another, too", func(t *testing.T) {
+			th := newThief(t, kind)
+			other, err := audit.NewSealer(th.db, slog.New(slog.DiscardHandler), "tickets", audit.Sealing{AuditDir: th.dir})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := other.Guard(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			th.cut(7, 2)
+			for end := time.After(20 * time.Second); !errors.Is(other.Guard(t.Context()), idempotency.ErrRewound); {
+				select {
+				case <-end:
+					t.Fatal("it stays open")
+				case <-time.After(50 * time.Millisecond):
+				}
 			}
 		})
 		t.Run("shuts when the database is set back under a running service", func(t *testing.T) {
