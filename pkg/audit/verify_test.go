@@ -374,7 +374,7 @@ func TestReceipt(t *testing.T) {
 				r.Events[4], r.LeafIndexes[4], r.Proofs[4] = r.Events[3], r.LeafIndexes[3], r.Proofs[3]
 				return th.trust().Keys
 			},
-			"of another operation":  func(r *audit.Receipt) audit.Keys { r.Operation = []byte(`{"id":"op_2"}`); return th.trust().Keys },
+			"of another operation": func(r *audit.Receipt) audit.Keys { r.Operation = []byte(`{"id":"op_2"}`); return th.trust().Keys },
 			"of an operation that goes on, though it has ended": func(r *audit.Receipt) audit.Keys {
 				r.Operation = []byte(`{"id":"op_1","state":"unknown","agent_run":"run-1"}`)
 				return th.trust().Keys
