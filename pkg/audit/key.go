@@ -108,7 +108,7 @@ func (f Files) signer() (signer note.Signer, public string, err error) {
 		return nil, "", fmt.Errorf("%w at %s", ErrNoKey, f.key())
 	case err != nil:
 		return nil, "", fmt.Errorf("read the private key: %w", err)
-	case info.Mode().Perm()&0o077 != 0:
+	case info.Mode().Perm()&f.forbidden() != 0:
 		return nil, "", fmt.Errorf("others may read the private key %s; chmod 600 it, and einmal audit key --rotate if they could", f.key())
 	}
 	text, err := os.ReadFile(f.key())
@@ -122,6 +122,15 @@ func (f Files) signer() (signer note.Signer, public string, err error) {
 	}
 	public, err = publicOf(private, signer.Name())
 	return signer, public, err
+}
+
+// forbidden are the bits that the private key's file must not have. One that comes from elsewhere may be read by its group: a secret that is mounted for a
+// process which is not root is root's, and readable by the process's group.
+func (f Files) forbidden() fs.FileMode {
+	if f.KeyFile != "" {
+		return 0o037
+	}
+	return 0o077
 }
 
 // publicOf is the public half of a private key that note has taken, PRIVATE+KEY+NAME+HASH+KEY: of KEY the first byte says which kind, the rest is

@@ -261,6 +261,25 @@ func TestKeys(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+		t.Run("one that is mounted may be read by its group, and by nobody else", func(t *testing.T) {
+			s := newSealed(t, kind)
+			s.record(1)
+			s.seal()
+			mounted := filepath.Join(t.TempDir(), "key")
+			copyFile(t, filepath.Join(s.dir, "audit.key"), mounted)
+			sealer, err := audit.NewSealer(s.db, slog.New(slog.DiscardHandler), "tickets", audit.Sealing{AuditDir: s.dir, KeyFile: mounted, SealEvery: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for mode, want := range map[os.FileMode]bool{0o400: true, 0o440: true, 0o444: false, 0o460: false} {
+				if err := os.Chmod(mounted, mode); err != nil {
+					t.Fatal(err)
+				}
+				if err := sealer.Begin(t.Context()); (err == nil) != want {
+					t.Errorf("mode %o: error %v", mode, err)
+				}
+			}
+		})
 		t.Run("a key of somebody else's is refused", func(t *testing.T) {
 			s := newSealed(t, kind)
 			s.record(1)
