@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/labstack/echo/v4"
 	"go.yaml.in/yaml/v4"
@@ -26,17 +27,19 @@ func (s *Server) PublishJSON(path string, document any) error {
 	return nil
 }
 
-// PublishOpenAPI answers GET /openapi.json with the service's openapi.yaml, and GET /docs with a page made of it.
+// PublishOpenAPI answers GET /openapi.json with the service's openapi.yaml, and GET /docs with a page made of it. The page is made when
+// somebody first asks for it: few processes are ever asked, and to make it takes longer than all else that a start does.
 func (s *Server) PublishOpenAPI(document []byte) error {
 	var parsed map[string]any // refuses members that are not strings, such as a status code without quotation marks
 	if err := yaml.Unmarshal(document, &parsed); err != nil {
 		return fmt.Errorf("publish openapi.yaml: %w", err)
 	}
-	page, err := apidoc.Page(document)
-	if err != nil {
-		return fmt.Errorf("publish openapi.yaml: %w", err)
-	}
+	makePage := sync.OnceValues(func() ([]byte, error) { return apidoc.Page(document) })
 	s.echo.GET("/docs", func(c echo.Context) error {
+		page, err := makePage()
+		if err != nil {
+			return fmt.Errorf("answer /docs: %w", err)
+		}
 		c.Response().Header().Set(echo.HeaderContentSecurityPolicy, apidoc.CSP)
 		return c.HTMLBlob(http.StatusOK, page)
 	})

@@ -82,7 +82,7 @@ func defaults() payments.Config {
 		Settings:      catalogue.Settings{WaitBudget: 2 * time.Second, ResponseRetention: 720 * time.Hour, TombstoneRetention: 9600 * time.Hour, ApprovalTTL: 30 * time.Minute, ApprovalThreshold: 10000, PurgeEvery: time.Minute, EffectDeadline: 24 * time.Hour},
 		Provider:      payments.Provider{WebhookSecret: secret, PaymentMethod: "pm_card_visa", HookAccount: "acme", UnmatchedAfter: 24 * time.Hour},
 		ProviderToken: "demo-provider", ProviderReadToken: "demo-provider-read", Namespace: "einmal",
-		ProviderTimeout: time.Second, EffectLease: 3 * time.Second, ReconcileEvery: 20 * time.Millisecond, KeyWindow: 24 * time.Hour,
+		ProviderTimeout: time.Second, EffectLease: 3 * time.Second, ReconcileEvery: 50 * time.Millisecond, KeyWindow: 24 * time.Hour,
 	}
 }
 

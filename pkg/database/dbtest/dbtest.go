@@ -74,11 +74,15 @@ func Connect(t testing.TB, url string, options database.Options) *database.DB {
 func URL(t testing.TB, kind database.Kind) string {
 	t.Helper()
 	if kind == database.SQLite {
-		url := "sqlite:" + filepath.Join(t.TempDir(), "test.db")
-		if err := migrate(t.Context(), url); err != nil {
-			t.Fatalf("migrate test database: %v", err)
+		path := filepath.Join(t.TempDir(), "test.db")
+		template, err := migratedFile()
+		if err == nil {
+			err = os.WriteFile(path, template, 0o600)
 		}
-		return url
+		if err != nil {
+			t.Fatalf("make test database: %v", err)
+		}
+		return "sqlite:" + path
 	}
 	shared.once.Do(shared.start)
 	started(t, shared.err)
@@ -143,6 +147,20 @@ func (p *postgres) start() {
 	}
 	p.err = migrate(context.Background(), p.server.URL(p.template))
 }
+
+// migratedFile is a migrated SQLite database, to be copied.
+var migratedFile = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "einmal-template-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "test.db")
+	if err := migrate(context.Background(), "sqlite:"+path); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(path) // all of it: closing the database has emptied its log
+})
 
 func migrate(ctx context.Context, url string) error {
 	db, err := database.Open(ctx, url, database.Options{})
