@@ -5,6 +5,7 @@ import (
 
 	"gorm.io/gorm"
 
+	"github.com/einmal/einmal/pkg/approval"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 )
@@ -12,6 +13,7 @@ import (
 // DoubtAll makes every open effect of a database unknown that was set back to an older state: any of them may have been sent in the time that is
 // forgotten, and their targets are asked before anything is sent. It returns how many there were. Nobody else writes meanwhile (audit.Sealer.Guard).
 //
+// What waits for a person may have been answered in that time, and have gone out: its question ends stale, and a new yes needs a new operation.
 // An effect that waits for its turn is left waiting: it holds no lock, so no send of it counts at its target, and it draws a new token when it
 // has its turn.
 func DoubtAll(tx database.Tx, record func(tx database.Tx, events ...idempotency.Event) error) (int, error) {
@@ -32,6 +34,11 @@ func DoubtAll(tx database.Tx, record func(tx database.Tx, events ...idempotency.
 		if !changed {
 			return 0, fmt.Errorf("doubt effect %s: somebody is changing it; end every service that writes this database", e.ID)
 		}
+		if e.State == idempotency.AwaitingApproval {
+			if err := forgetQuestion(tx, e); err != nil {
+				return 0, err
+			}
+		}
 		doubted++
 		was := e.State
 		if was == idempotency.Unknown {
@@ -47,6 +54,18 @@ func DoubtAll(tx database.Tx, record func(tx database.Tx, events ...idempotency.
 		}
 	}
 	return doubted, nil
+}
+
+// forgetQuestion ends the question about an effect: whether somebody has answered it is forgotten.
+func forgetQuestion(tx database.Tx, e Effect) error {
+	a, err := approval.Get(tx.DB, e.AccountID, e.ApprovalID)
+	if err == nil {
+		_, err = approval.End(tx, a, approval.Stale, "The database was set back: whether somebody had answered is forgotten.")
+	}
+	if err != nil {
+		return fmt.Errorf("doubt effect %s: %w", e.ID, err)
+	}
+	return nil
 }
 
 // forgotten makes an effect unknown of which sends may be forgotten: the first of them under the fence that comes next, and as early as the effect is old.
