@@ -1,8 +1,10 @@
 package agent_test
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/einmal/einmal/pkg/agent"
@@ -209,10 +211,38 @@ func TestATargetThatCanDoLess(t *testing.T) {
 		})
 	}
 	t.Run("with nothing, an answer is an answer", func(t *testing.T) {
-		for status, outcome := range map[int]agent.Outcome{200: agent.Executed, 204: agent.Executed, 400: agent.Refused, 404: agent.Refused, 422: agent.Refused, 401: agent.NeedsPerson} {
+		for status, outcome := range map[int]agent.Outcome{200: agent.Executed, 204: agent.Executed, 400: agent.Refused, 404: agent.Refused, 422: agent.Refused} {
 			w := newWork(t, newTarget(t, says(status, "text/plain", "")))
 			w.ability = agent.None
 			w.ends(w.one(create), outcome, 1)
+		}
+	})
+	for _, ability := range []agent.Ability{agent.Keys, agent.None} {
+		for _, status := range []int{401, 403, 407, 409, 429, 503} {
+			t.Run(fmt.Sprintf("with %s, a bare %d may be of somebody on the way, so it may have happened", ability, status), func(t *testing.T) {
+				w := newWork(t, newTarget(t, says(status, "text/html", "")))
+				w.ability = ability
+				r := w.one(within(create, `{"attempts":1}`))
+				w.ends(r, agent.Unknown, 1)
+				if r.ExitCode != 3 || r.Effect != problem.EffectUnknown || strings.Contains(r.Advice, "resume") != (ability == agent.Keys) {
+					t.Errorf("exit status %d, effect %s, advice: %s", r.ExitCode, r.Effect, r.Advice)
+				}
+			})
+		}
+	}
+	t.Run("with keys, a refusal after a bare 409 is not believed", func(t *testing.T) {
+		w := newWork(t, newTarget(t, says(409, "text/html", ""), says(422, "text/html", "")))
+		w.ability = agent.Keys
+		w.ends(w.one(create), agent.Unknown, 2)
+	})
+	t.Run("with nothing, what was never reached is not promised to be sent again", func(t *testing.T) {
+		w := newWork(t, newTarget(t))
+		w.target.url, w.ability = "http://127.0.0.1:1", agent.None
+		for range 2 {
+			r := w.one(create)
+			if r.Outcome != agent.NeedsPerson || len(r.Requests) != 1 || strings.Contains(r.Advice, "resume") {
+				t.Errorf("%s after %d requests, advice: %s", r.Outcome, len(r.Requests), r.Advice)
+			}
 		}
 	})
 	t.Run("that was never reached, nothing has happened", func(t *testing.T) {

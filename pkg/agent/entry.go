@@ -103,10 +103,11 @@ func (e *Entry) InDoubt() bool { return slices.ContainsFunc(e.Requests, Request.
 
 func (r Request) inDoubt() bool { return r.Kind == AttemptRequest && r.Seen.leavesDoubt() }
 
-// leavesDoubt tells whether an attempt of which this was seen may have an effect that is not known. A refusal in the target's own words has none.
+// leavesDoubt tells whether an attempt of which this was seen may have an effect that is not known. A refusal in the target's own words has none; a
+// bare status that somebody on the way may have set says nothing, and 409 may mean that the first is being worked on, or done.
 func (s Seen) leavesDoubt() bool {
 	switch s.Reading {
-	case NoAnswer, Unreadable, UnknownCode, Interrupted, Accepted, StatusFailed, StatusNotFollow:
+	case NoAnswer, Unreadable, UnknownCode, Interrupted, Accepted, StatusFailed, StatusNotFollow, StatusConflict, StatusLimited, StatusNotLetIn:
 		return true
 	}
 	return s.Effect == problem.EffectUnknown

@@ -76,15 +76,17 @@ func (e *Entry) advice() string {
 		if op := e.Operation(); op.ApprovalID != "" {
 			return fmt.Sprintf("Nothing has happened yet: approval %s has to be decided. Then resume.", op.ApprovalID)
 		}
+		if first(e) == HandOver { // as the target or the step says, it is sent once
+			return "Nothing has happened, and it is not sent again under this name. Mend what the reason says, and name another step."
+		}
 		return "Nothing has happened. Mend what the reason says, or give it a larger budget, and resume: it goes on under the same key."
 	case Unknown:
 	}
-	switch e.Ability {
-	case Operations:
+	switch {
+	case e.Ability == Operations:
 		return "It may have happened. Don't send it under another key. " + lookUp + " Resume asks again, and sends under this key only."
-	case Keys:
-		return "It may have happened. Don't send it under another key. The target remembers this one: with a larger budget, resume sends the same again."
-	case None:
+	case e.Ability == Keys && e.Retry != Never:
+		return "It may have happened. Don't send it under another key. The target remembers this one: mend what the reason says, or give it a larger budget, and resume: it sends the same again."
 	}
 	return "It may have happened, and the target can't tell. Look there for what the command asks for before anything is sent: only if it is not there, name another step."
 }

@@ -205,7 +205,7 @@ func TestWhatWasSeenIsSettledWithoutAsking(t *testing.T) {
 		"a success of a target without":     {agent.None, says(201, "application/json", `{"id":"tkt_1"}`), agent.Executed},
 		"a refusal of a target without":     {agent.None, says(404, "text/plain", ""), agent.Refused},
 		"no answer of a target without":     {agent.None, lost, agent.Unknown},
-		"a closed door of a target without": {agent.None, says(401, "text/plain", ""), agent.NeedsPerson},
+		"a closed door of a target without": {agent.None, says(401, "text/plain", ""), agent.Unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWork(t, newTarget(t, test.write))
