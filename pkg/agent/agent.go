@@ -13,7 +13,7 @@ type Config struct {
 	Run     string            // which piece of work this is
 	Targets map[string]Target // by the names that steps use; "" is for steps that name none
 	Token   string            // the bearer token, for every target; it is never journaled
-	Budget  Budget            // of the run
+	Budget  Budget            // of the run; what it does not say is as the journal has it, from whoever began the run
 
 	// Progress is told what the agent waits for, nil: nobody is.
 	Progress func(e *Entry, what string)
@@ -36,7 +36,6 @@ func New(journal *Journal, config Config) (*Agent, error) {
 	if wrong := config.Budget.violations("the budget of the run"); len(wrong) > 0 {
 		return nil, fmt.Errorf("%w: %s", ErrInvalid, wrong[0])
 	}
-	config.Budget = config.Budget.or(runBudget)
 	if config.Progress == nil {
 		config.Progress = func(*Entry, string) {}
 	}
@@ -59,6 +58,9 @@ func (a *Agent) Do(ctx context.Context, steps []Step) (results []Result, err err
 	defer a.mu.Unlock()
 	plan, err := a.plan(steps)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.changeRunBudget(); err != nil {
 		return nil, err
 	}
 	for _, p := range plan {
@@ -136,8 +138,21 @@ func (a *Agent) begin(in Intention) (*Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	in.Key = key.String()
+	in.Key, in.RunBudget = key.String(), a.runBudget(in.Run)
 	return a.journal.begin(in)
+}
+
+// changeRunBudget journals what is said now about the whole run, so that it holds when the run is resumed.
+func (a *Agent) changeRunBudget() error {
+	entries := a.ofRun(a.config.Run)
+	if len(entries) == 0 {
+		return nil // its first intention says it
+	}
+	last, b := entries[len(entries)-1], a.runBudget(a.config.Run)
+	if b.equal(last.RunBudget.or(runBudget)) {
+		return nil
+	}
+	return a.journal.note(last, record{RunBudget: &b})
 }
 
 // budget gives an open entry what its step says now, which may be more than before: somebody has decided that it may go on.

@@ -99,6 +99,43 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("%d requests, want 4", writes)
 		}
 	})
+	t.Run("of a run are kept when it is resumed, and whoever resumes may say otherwise", func(t *testing.T) {
+		hundred, more := int64(100), int64(200)
+		for name, test := range map[string]struct{ first, resumed agent.Budget }{
+			"cost":     {agent.Budget{Cost: &hundred}, agent.Budget{Cost: &more}},
+			"deadline": {agent.Budget{DeadlineSeconds: 100}, agent.Budget{DeadlineSeconds: 1000}},
+			"attempts": {agent.Budget{Attempts: 1}, agent.Budget{Attempts: 2}},
+		} {
+			w := newWork(t, newTarget(t, done("executed")))
+			w.budget = test.first
+			w.one(`{"step":"first","path":"/v1/x","cost":60}`)
+			if name == "deadline" {
+				w.passed += 101 * time.Second
+			}
+			resume := func() {
+				w.inTime(func(ctx context.Context, a *agent.Agent) {
+					if _, err := a.Resume(ctx, ""); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			writes := func() int { _, n := w.target.arrived(); return n }
+			if r := w.one(`{"step":"second","path":"/v1/x","cost":60}`); r.Outcome != agent.NeedsPerson || !strings.Contains(r.Reason, "of the run") {
+				t.Errorf("%s: %s, %s", name, r.Outcome, r.Reason)
+			}
+			w.budget = agent.Budget{}
+			if resume(); writes() != 1 {
+				t.Errorf("%s: resume has spent more than the run was given", name)
+			}
+			if w.one(`{"step":"second","path":"/v1/x","cost":60}`); writes() != 1 {
+				t.Errorf("%s: the next do has spent more than the run was given", name)
+			}
+			w.budget = test.resumed
+			if resume(); writes() != 2 {
+				t.Errorf("%s: a larger budget of the run did not let it go on", name)
+			}
+		}
+	})
 	t.Run("a step that costs more than it may is not sent", func(t *testing.T) {
 		w := newWork(t, newTarget(t, done("executed")))
 		w.ends(w.one(`{"step":"x","path":"/v1/x","cost":5,"budget":{"cost":0}}`), agent.NeedsPerson, 0)

@@ -21,7 +21,7 @@ func (a *Agent) due(ctx context.Context, e *Entry, next Action, tries int, free 
 		if err := e.Budget.attempt(entry, cost); err != nil {
 			return fmt.Errorf("of the intention, %w", err)
 		}
-		if err := a.config.Budget.attempt(run, cost); err != nil {
+		if err := a.runBudget(e.Run).attempt(run, cost); err != nil {
 			return fmt.Errorf("of the run, %w", err)
 		}
 	}
@@ -58,7 +58,7 @@ func (a *Agent) mayWait(e *Entry, entry, run spent, wait time.Duration) error {
 	if err := e.Budget.wait(entry, wait); err != nil {
 		return fmt.Errorf("of the intention, %w", err)
 	}
-	if err := a.config.Budget.wait(run, wait); err != nil {
+	if err := a.runBudget(e.Run).wait(run, wait); err != nil {
 		return fmt.Errorf("of the run, %w", err)
 	}
 	return nil
@@ -72,10 +72,19 @@ var errInterrupted = errors.New("the agent was told to end")
 // deadline is when the time of the intention, or that of its run, is up.
 func (a *Agent) deadline(e *Entry) time.Time {
 	deadline := e.Budget.deadline(spentBy(e))
-	if run := a.config.Budget.deadline(spentBy(a.ofRun(e.Run)...)); run.Before(deadline) {
+	if run := a.runBudget(e.Run).deadline(spentBy(a.ofRun(e.Run)...)); run.Before(deadline) {
 		deadline = run
 	}
 	return deadline
+}
+
+// runBudget is what a whole run may take: as the agent was told, else as the journal has it, else as much as any.
+func (a *Agent) runBudget(run string) Budget {
+	b := a.config.Budget
+	if entries := a.ofRun(run); len(entries) > 0 {
+		b = b.or(entries[len(entries)-1].RunBudget)
+	}
+	return b.or(runBudget)
 }
 
 func (a *Agent) ofRun(run string) []*Entry {

@@ -22,6 +22,8 @@ type Intention struct {
 	RetryOf string  `json:"retry_of,omitzero"` // the step that failed and is tried again on purpose
 	Cost    int64   `json:"cost,omitzero"`
 	Budget  Budget  `json:"budget"`
+
+	RunBudget Budget `json:"run_budget,omitzero"` // of the whole run, as it was when this began or as somebody has changed it since; the newest entry's counts
 }
 
 // Outcome is what became of an entry.
@@ -147,6 +149,8 @@ func (e *Entry) take(r record) error {
 	switch {
 	case r.Budget != nil:
 		e.Budget = *r.Budget
+	case r.RunBudget != nil:
+		e.RunBudget = *r.RunBudget
 	case r.Attempt != 0:
 		if made := len(e.Attempts()); r.Attempt != made+1 {
 			return fmt.Errorf("it is attempt %d after %d", r.Attempt, made)

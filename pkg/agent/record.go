@@ -26,12 +26,13 @@ type record struct {
 	At     time.Time `json:"at"`
 
 	// One of these.
-	Intention *Intention `json:"intention,omitzero"` // it begins
-	Budget    *Budget    `json:"budget,omitzero"`    // whoever asks again gives it another
-	Attempt   int        `json:"attempt,omitzero"`   // the nth is about to leave
-	Answer    *Seen      `json:"answer,omitzero"`    // what came of the last attempt
-	Look      *Seen      `json:"look,omitzero"`      // what a question showed
-	End       *End       `json:"end,omitzero"`       // it is settled, or handed over
+	Intention *Intention `json:"intention,omitzero"`  // it begins
+	Budget    *Budget    `json:"budget,omitzero"`     // whoever asks again gives it another
+	RunBudget *Budget    `json:"run_budget,omitzero"` // the same for its run
+	Attempt   int        `json:"attempt,omitzero"`    // the nth is about to leave
+	Answer    *Seen      `json:"answer,omitzero"`     // what came of the last attempt
+	Look      *Seen      `json:"look,omitzero"`       // what a question showed
+	End       *End       `json:"end,omitzero"`        // it is settled, or handed over
 }
 
 // ErrNotAJournal means that a file is something else. It is left as it is.
