@@ -120,6 +120,35 @@ func TestBusinessFailureIsNotRetried(t *testing.T) {
 	}
 }
 
+// What a target finds wrong with a request is what whoever mends it needs.
+func TestARefusalSaysWhatIsWrong(t *testing.T) {
+	many := make([]problem.Violation, 50)
+	for i := range many {
+		many[i] = problem.Violation{Pointer: fmt.Sprintf("/labels/%d", i), Detail: strings.Repeat("x", 5000)}
+	}
+	invalid := func(violations ...problem.Violation) answer {
+		return func(w http.ResponseWriter, _ *http.Request) { problem.Invalid(violations...).Write(w) }
+	}
+	missing := problem.Violation{Pointer: "/title", Detail: "is missing"}
+
+	w := newWork(t, newTarget(t, invalid(missing)))
+	for range 2 {
+		r := w.one(create)
+		w.ends(r, agent.Refused, 1)
+		if !slices.Equal(r.Requests[0].Seen.Errors, []agent.Violation{missing}) || !strings.Contains(r.Reason, "/title is missing") {
+			t.Errorf("%+v: %s", r.Requests[0].Seen.Errors, r.Reason)
+		}
+	}
+	t.Run("and no more than somebody can read", func(t *testing.T) {
+		w := newWork(t, newTarget(t, invalid(many...)))
+		r := w.one(create)
+		w.ends(r, agent.Refused, 1)
+		if seen := r.Requests[0].Seen; len(seen.Errors) != 10 || len(seen.Errors[9].Detail) > 1010 {
+			t.Errorf("%d errors are kept", len(seen.Errors))
+		}
+	})
+}
+
 func TestAPersonIsAsked(t *testing.T) {
 	t.Run("when a step names another command", func(t *testing.T) {
 		w := newWork(t, newTarget(t, done("executed")))

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,12 +123,20 @@ func (c client) receive(request *http.Request, connected *bool, read func(receiv
 	return read(r)
 }
 
+// mostErrors is how many violations are kept: whoever mends these sees the others next time.
+const mostErrors = 10
+
 // longestText is how much is kept of a text that a target says: a sentence or two for a person.
 const longestText = 1000
 
 // clipped is what was seen without texts that are too long to be kept.
 func (s Seen) clipped() Seen {
-	for _, text := range []*string{&s.Detail, &s.Outcome, &s.Operation.ID, &s.Operation.State, &s.Operation.ApprovalID, &s.Operation.ReviewID} {
+	texts := []*string{&s.Detail, &s.Outcome, &s.Operation.ID, &s.Operation.State, &s.Operation.ApprovalID, &s.Operation.ReviewID}
+	s.Errors = slices.Clone(s.Errors[:min(len(s.Errors), mostErrors)])
+	for i := range s.Errors {
+		texts = append(texts, &s.Errors[i].Pointer, &s.Errors[i].Detail)
+	}
+	for _, text := range texts {
 		if len(*text) > longestText {
 			*text = strings.ToValidUTF8((*text)[:longestText], "") + "…"
 		}
@@ -143,6 +152,9 @@ func (s Seen) String() string {
 	}
 	if s.Detail != "" {
 		text += ": " + s.Detail
+	}
+	for _, v := range s.Errors {
+		text += "; " + strings.TrimSpace(v.Pointer+" "+v.Detail) // without a pointer it is about the whole
 	}
 	return text
 }

@@ -52,9 +52,13 @@ type Seen struct {
 	Effect     problem.Effect `json:"effect,omitzero"`    // what the answer says about it
 	Operation  Operation      `json:"operation,omitzero"` // what the answer says about the operation of the key
 	RetryAfter int64          `json:"retry_after_seconds,omitzero"`
+	Errors     []Violation    `json:"errors,omitempty"`  // of a problem: what is wrong with the request
 	Final      bool           `json:"final,omitzero"`    // it is how the operation ended
 	Response   *Response      `json:"response,omitzero"` // and this its answer
 }
+
+// Violation is one thing that a target finds wrong with a request.
+type Violation = problem.Violation
 
 // Operation is what is known of the operation of a key.
 type Operation struct {
@@ -131,7 +135,7 @@ func readQuestion(r received, run string) Seen {
 		return s
 	}
 	if p, ok := asProblem(op.Response.Body); ok {
-		s.Reading, s.Detail = codeOf(p.Code), p.Detail
+		s.Reading, s.Detail, s.Errors = codeOf(p.Code), p.Detail, p.Errors
 	}
 	return s
 }
@@ -173,7 +177,7 @@ func readStatus(r received) Seen {
 // as is the same sight, read otherwise, with the reason.
 func (s Seen) as(reading Reading, format string, args ...any) Seen {
 	s.Reading, s.Detail = reading, fmt.Sprintf(format, args...)
-	s.Effect, s.Final, s.Response = problem.EffectUnknown, false, nil
+	s.Effect, s.Final, s.Response, s.Errors = problem.EffectUnknown, false, nil, nil
 	return s
 }
 
@@ -195,7 +199,7 @@ func (r received) problem(s Seen) Seen {
 	case p.Status != r.status:
 		return s.as(Unreadable, "status %d with a problem that says %d", r.status, p.Status)
 	}
-	s.Reading, s.Detail, s.Effect = codeOf(p.Code), p.Detail, p.Effect
+	s.Reading, s.Detail, s.Effect, s.Errors = codeOf(p.Code), p.Detail, p.Effect, p.Errors
 	if entry, known := problem.Lookup(p.Code); known && entry.Status != r.status && p.Code != problem.MalformedRequest {
 		return s.as(Unreadable, "status %d with the code %s, which has %d", r.status, p.Code, entry.Status)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -122,7 +123,7 @@ func (a *Agent) look(ctx context.Context, e *Entry, how Action) (s Seen, err err
 	} else {
 		s = a.client.lookUp(ctx, e)
 	}
-	if before.Kind == LookRequest && s == before.Seen {
+	if before.Kind == LookRequest && reflect.DeepEqual(s, before.Seen) {
 		e.Requests[len(e.Requests)-1].Ended = time.Now()
 		return s, nil
 	}
