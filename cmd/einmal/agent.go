@@ -11,9 +11,9 @@ import (
 // agentCmd is the agent's side: a client that cannot forget. Its exit statuses are its own: 0 done or replayed, 1 it was called wrongly, 2
 // refused, 3 unknown, 4 a person is needed.
 type agentCmd struct {
-	Do     agentDoCmd     `cmd:"" help:"Do the steps of a file, each once: what is open is settled first, and the same steps again are answered from the journal."`
+	Do     agentDoCmd     `cmd:"" help:"Do the steps of a file, each once: what is open of its run is settled first, and the same steps again are answered from the journal."`
 	Status agentStatusCmd `cmd:"" help:"Say how the steps of the journal stand, without asking anybody; the exit status is that of what stands worst."`
-	Resume agentResumeCmd `cmd:"" help:"Settle what is open: ask what became of it, and send again under the same key where that is safe."`
+	Resume agentResumeCmd `cmd:"" help:"Settle what is open, of one run or of all: ask what became of it, and send again under the same key where that is safe."`
 	List   agentListCmd   `cmd:"" help:"List the journal's entries."`
 	Show   agentShowCmd   `cmd:"" help:"Show everything that was gathered about a step."`
 }

@@ -63,7 +63,7 @@ func (d *agentDoCmd) read() ([]byte, error) {
 }
 
 type agentResumeCmd struct {
-	Of string `name:"run" placeholder:"NAME" help:"Only what is open of this run."`
+	Of string `name:"run" placeholder:"NAME" help:"Only what is open of this run; default of all."`
 
 	memory
 	calling

@@ -49,7 +49,7 @@ type Result struct {
 }
 
 // Do does steps one after the other, and ends at the first that is not done. Before anything is sent, all of them are checked, and entries that
-// an earlier process has left open are settled; where one of this run can't be, nothing new is begun.
+// an earlier process has left open in this run are settled; where one can't be, nothing new is begun. Other runs are not waited for: [Agent.Resume].
 //
 // The results are of the steps that were come to, or of what stands in their way. An error means that the rest was not tried: [ErrInvalid],
 // [ErrStepChanged], [ErrTargetChanged], [ErrNotRefused], or that the journal can't be written.
@@ -68,7 +68,7 @@ func (a *Agent) Do(ctx context.Context, steps []Step) (results []Result, err err
 			return nil, err
 		}
 	}
-	if err := a.settleOpen(ctx, a.isCalled); err != nil {
+	if err := a.settleOpen(ctx, func(e *Entry) bool { return e.Run == a.config.Run && a.isCalled(e) }); err != nil {
 		return nil, err
 	}
 	for _, p := range plan {

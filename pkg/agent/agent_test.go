@@ -313,7 +313,6 @@ func TestOpenEntriesAreSettledFirst(t *testing.T) {
 			t.Errorf("got %+v, %v", results, err)
 		}
 	})
-	w.run = "run-2" // another piece of work of the same agent
 	r := w.one(`{"step":"other","path":"/v1/x"}`)
 	if r.Outcome != agent.Executed {
 		t.Errorf("got %+v", r)
@@ -321,6 +320,30 @@ func TestOpenEntriesAreSettledFirst(t *testing.T) {
 	entries, err := agent.Read(w.path)
 	if err != nil || len(entries) != 2 || entries[0].End.Outcome != agent.Replayed {
 		t.Fatalf("got %+v, %v", entries, err)
+	}
+}
+
+func TestOtherRunsAreNotWaitedFor(t *testing.T) {
+	x := newTarget(t, accepted, done("executed")).shows(operation("awaiting_approval", `,"approval_id":"apr_1"`))
+	w := newWork(t, x)
+	var progress []string
+	w.progress = func(_ *agent.Entry, what string) { progress = append(progress, what) }
+	w.ends(w.one(create), agent.NeedsPerson, 1)
+	if last := progress[len(progress)-1]; !strings.Contains(last, "apr_1") {
+		t.Errorf("it says %q, and not which approval it waits for", last)
+	}
+	asked, passed := x.questioned(), w.passed
+
+	w.run = "run-2"
+	if r := w.one(`{"step":"other","path":"/v1/x"}`); r.Outcome != agent.Executed || x.questioned() != asked || w.passed-passed > time.Second {
+		t.Errorf("%s after %v and %d questions about the other run", r.Outcome, w.passed-passed, x.questioned()-asked)
+	}
+	for run, want := range map[string]int{"run-2": 0, "run-1": 1, "": 1} {
+		w.inTime(func(ctx context.Context, a *agent.Agent) {
+			if results, err := a.Resume(ctx, run); err != nil || len(results) != want {
+				t.Errorf("resume of run %q: %d results, %v", run, len(results), err)
+			}
+		})
 	}
 }
 
@@ -341,9 +364,9 @@ func TestOpenEntriesOfOtherTargets(t *testing.T) {
 	w.ends(w.one(within(create, `{"attempts":1}`)), agent.Unknown, 1)
 	asked := former.questioned()
 
-	w.target, w.run = newTarget(t, done("executed")), "run-2"
-	if r := w.one(`{"step":"other","path":"/v1/x"}`); r.Outcome != agent.Executed {
-		t.Errorf("got %+v", r)
+	w.target = newTarget(t, done("executed"))
+	if r := w.one(`{"step":"other","path":"/v1/x"}`); r.Step != "create" || r.Outcome != agent.Unknown {
+		t.Errorf("got %+v, want the open entry in the way", r)
 	}
 	if _, writes := former.arrived(); writes != 1 || former.questioned() != asked {
 		t.Errorf("%d writes and %d questions went to a target that was not given", writes, former.questioned())

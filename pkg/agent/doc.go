@@ -21,7 +21,7 @@
 //	step.go      what is asked for, read strictly and as a whole before anything is sent
 //	command.go   what is sent, in the one form in which commands are compared
 //	plan.go      steps become entries, or are refused, before anything is sent
-//	agent.go     open entries first, then one step after the other
+//	agent.go     open entries of the run first, then one step after the other
 //	settle.go    one entry, until it is settled or handed over
 //	due.go       when its next request is due, if there is to be one
 //	client.go    one request: no re-send, no redirect

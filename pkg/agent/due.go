@@ -42,7 +42,7 @@ func (a *Agent) due(ctx context.Context, e *Entry, next Action, tries int, free 
 		longest := min(time.Duration(e.Budget.LongestWaitSeconds)*time.Second, time.Until(a.deadline(e)))
 		pause += max(0, min(backoff(tries), longest-asked))
 	}
-	a.config.Progress(e, fmt.Sprintf("%s; %s in %v", last.Seen, phrases[next], pause.Round(time.Millisecond)))
+	a.config.Progress(e, fmt.Sprintf("%s; %s in %v", waitsFor(e), phrases[next], pause.Round(time.Millisecond)))
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
@@ -51,6 +51,14 @@ func (a *Agent) due(ctx context.Context, e *Entry, next Action, tries int, free 
 	case <-ctx.Done():
 		return errInterrupted
 	}
+}
+
+// waitsFor is what was seen last, and who has to do something about it.
+func waitsFor(e *Entry) string {
+	if op := e.Operation(); op.State == "awaiting_approval" && op.ApprovalID != "" {
+		return fmt.Sprintf("%s; approval %s has to be decided", e.last().Seen, op.ApprovalID)
+	}
+	return e.last().Seen.String()
 }
 
 // mayWait says which budget does not allow a wait.

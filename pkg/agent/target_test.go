@@ -145,13 +145,14 @@ func says(status int, contentType, body string, headers ...string) answer {
 
 // work is a journal, and what agents do with it at a target.
 type work struct {
-	t       *testing.T
-	path    string
-	target  *target
-	ability agent.Ability
-	budget  agent.Budget // of the run
-	run     string
-	passed  time.Duration // since the first agent was made
+	t        *testing.T
+	path     string
+	target   *target
+	ability  agent.Ability
+	budget   agent.Budget // of the run
+	run      string
+	progress func(*agent.Entry, string)
+	passed   time.Duration // since the first agent was made
 }
 
 func newWork(t *testing.T, x *target) *work {
@@ -171,7 +172,7 @@ func (w *work) agent(use func(a *agent.Agent)) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	a, err := agent.New(journal, agent.Config{Run: w.run, Targets: map[string]agent.Target{"": place}, Token: "secret", Budget: w.budget})
+	a, err := agent.New(journal, agent.Config{Run: w.run, Targets: map[string]agent.Target{"": place}, Token: "secret", Budget: w.budget, Progress: w.progress})
 	if err != nil {
 		w.t.Fatal(err)
 	}
