@@ -35,7 +35,7 @@ func (d *agentDoCmd) Run(ctx context.Context, streams streams) error {
 			return told{}, err
 		}
 		config := agent.Config{Run: d.Of, Targets: places, Token: d.Token, Budget: d.budget(), Progress: progress(streams)}
-		return d.work(config, func(a *agent.Agent) ([]agent.Result, error) { return a.Do(ctx, steps) })
+		return d.work(config, func(a *agent.Agent, _ *agent.Journal) ([]agent.Result, error) { return a.Do(ctx, steps) })
 	})
 }
 
@@ -75,12 +75,17 @@ func (r *agentResumeCmd) Run(ctx context.Context, streams streams) error {
 		if config.Run == "" {
 			config.Run = "resume" // nothing new is begun
 		}
-		return r.work(config, func(a *agent.Agent) ([]agent.Result, error) { return a.Resume(ctx, r.Of) })
+		return r.work(config, func(a *agent.Agent, j *agent.Journal) ([]agent.Result, error) {
+			if err := hasRun(j.Entries(), r.Of); err != nil {
+				return nil, err
+			}
+			return a.Resume(ctx, r.Of)
+		})
 	})
 }
 
 // work lets an agent work with the journal.
-func (m memory) work(config agent.Config, use func(a *agent.Agent) ([]agent.Result, error)) (told, error) {
+func (m memory) work(config agent.Config, use func(*agent.Agent, *agent.Journal) ([]agent.Result, error)) (told, error) {
 	journal, err := agent.Open(m.Journal)
 	if err != nil {
 		return told{}, err
@@ -91,7 +96,7 @@ func (m memory) work(config agent.Config, use func(a *agent.Agent) ([]agent.Resu
 	if err != nil {
 		return t, err
 	}
-	results, err := use(a)
+	results, err := use(a, journal)
 	for _, r := range results {
 		t.add(r)
 	}

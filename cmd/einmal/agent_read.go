@@ -15,7 +15,7 @@ type agentStatusCmd struct {
 
 func (s *agentStatusCmd) Run(streams streams) error {
 	return s.tell(streams, func() (told, error) {
-		t, err := s.entries(func(e *agent.Entry) bool { return s.Of == "" || e.Run == s.Of })
+		t, err := s.entries(s.Of, func(*agent.Entry) bool { return true })
 		for _, worst := range []int{3, 4, 2} { // in doubt, with a person, refused
 			if slices.ContainsFunc(t.Steps, func(o oneTold) bool { return o.ExitCode == worst }) {
 				t.ExitCode = worst
@@ -34,7 +34,7 @@ type agentListCmd struct {
 
 func (l *agentListCmd) Run(streams streams) error {
 	return l.tell(streams, func() (told, error) {
-		t, err := l.entries(func(e *agent.Entry) bool { return l.Of == "" || e.Run == l.Of })
+		t, err := l.entries(l.Of, func(*agent.Entry) bool { return true })
 		t.short, t.ExitCode = true, 0 // it was listed
 		return t, err
 	})
@@ -49,9 +49,7 @@ type agentShowCmd struct {
 
 func (s *agentShowCmd) Run(streams streams) error {
 	return s.tell(streams, func() (told, error) {
-		t, err := s.entries(func(e *agent.Entry) bool {
-			return (s.Of == "" || e.Run == s.Of) && (e.Step == s.Step || e.Key == s.Step)
-		})
+		t, err := s.entries(s.Of, func(e *agent.Entry) bool { return e.Step == s.Step || e.Key == s.Step })
 		if err == nil && len(t.Steps) == 0 {
 			return t, fmt.Errorf("%w: the journal has no step %s; list says which it has", agent.ErrInvalid, s.Step)
 		}
@@ -60,14 +58,25 @@ func (s *agentShowCmd) Run(streams streams) error {
 	})
 }
 
-// entries reads those of the journal that are meant, beside whoever is writing it.
-func (m memory) entries(meant func(*agent.Entry) bool) (told, error) {
+// entries reads those of the journal that are meant, of a run or, without one, of all, beside whoever is writing it.
+func (m memory) entries(run string, meant func(*agent.Entry) bool) (told, error) {
 	entries, err := agent.Read(m.Journal)
+	if err == nil {
+		err = hasRun(entries, run)
+	}
 	var t told
 	for _, e := range entries {
-		if meant(e) {
+		if (run == "" || e.Run == run) && meant(e) {
 			t.add(agent.Result{Entry: e, Existing: true})
 		}
 	}
 	return t, err
+}
+
+// hasRun refuses a run that the journal does not have: its name is a slip, and nothing about it would look as if all were done.
+func hasRun(entries []*agent.Entry, run string) error {
+	if run != "" && !slices.ContainsFunc(entries, func(e *agent.Entry) bool { return e.Run == run }) {
+		return fmt.Errorf("the journal has no run %s; list says which it has", run)
+	}
+	return nil
 }

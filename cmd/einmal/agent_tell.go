@@ -67,7 +67,7 @@ func (m memory) tell(streams streams, do func() (told, error)) error {
 func (t told) write(w io.Writer) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, step := range t.Steps {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", cmp.Or(step.Outcome, "open"), step.Step, step.Disposition, step.summary())
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\trun %s\n", cmp.Or(step.Outcome, "open"), step.Step, step.Disposition, step.summary(), step.Run)
 	}
 	if err := table.Flush(); err != nil || t.short {
 		return err

@@ -139,6 +139,12 @@ func TestAgent(t *testing.T) {
 				t.Errorf("show: %+v", show)
 			}
 			checkRefused(t, run(t, e.settings, "agent", "show", "third"), 1, "third", "list says")
+			if !strings.Contains(list.out, "run run-1") {
+				t.Errorf("list does not say the run: %+v", list)
+			}
+			for _, command := range []string{"status", "list", "resume"} {
+				checkRefused(t, run(t, e.settings, "agent", command, "--run", "typo"), 1, "no run typo", "list says")
+			}
 			if resumed := run(t, e.settings, "agent", "resume"); resumed.status != 0 || resumed.out != "" {
 				t.Errorf("resume: %+v", resumed)
 			}

@@ -65,7 +65,7 @@ func (c Command) Equal(other Command) bool {
 func badPath(path string) string {
 	switch {
 	case !strings.HasPrefix(path, "/"):
-		return "it begins with /"
+		return "it must begin with /"
 	case strings.HasPrefix(path, "//"), strings.Contains(path, "\\"):
 		return "it names no other host"
 	case strings.ContainsAny(path, "?#"):

@@ -50,8 +50,8 @@ func TestStepsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	for _, test := range []struct{ step, says string }{
 		{`{"path":"/a","method":"GET"}`, `/method: "GET" is none of POST, PUT, PATCH, DELETE`},
 		{`{"path":"/a","method":"post"}`, `/method: "post"`},
-		{`{}`, "/path: it begins with /"},
-		{`{"path":"http://evil.example/a"}`, "/path: it begins with /"},
+		{`{}`, "/path: it must begin with /"},
+		{`{"path":"http://evil.example/a"}`, "/path: it must begin with /"},
 		{`{"path":"//evil.example/a"}`, "/path: it names no other host"},
 		{`{"path":"/\\evil.example/a"}`, "/path: it names no other host"},
 		{`{"path":"/a?b=c"}`, "/path: it has no query"},
