@@ -3,6 +3,7 @@ package scenarios
 import (
 	"net/http"
 
+	"github.com/einmal/einmal/e2e/harness"
 	"github.com/einmal/einmal/services/simulator"
 )
 
@@ -31,7 +32,11 @@ func (p *Part) cancelNotSent() {
 	m := p.Mirror(replica)
 	p.desk.AwaitFired(1)
 	p.AwaitState(replica, m, "queued")
-	canceled := p.Cancel(replica, m)
+	var canceled harness.Answer
+	p.Await("it is withdrawn between two sends", func() bool { // while one is under way it may happen
+		canceled = p.Cancel(replica, m)
+		return canceled.Text("code") != "operation-running"
+	})
 	p.desk.Disarm()
 	sends := p.desk.Calls(send, m.EffectKey)
 	m.least, m.most = sends, sends

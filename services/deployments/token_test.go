@@ -36,7 +36,7 @@ func TestAToken(t *testing.T) {
 				if keys == "ignores" {
 					s.cluster.ignoresKeys()
 				}
-				s.cluster.arm("send", "before", "delay", `,"delay_ms":2000`)
+				s.cluster.arm("send", "before", "delay", `,"delay_ms":4000`)
 				d := s.succeeds(t, "a", command("a", ""))
 				if d.FencingToken < 2 {
 					t.Errorf("%+v", d)
