@@ -3,7 +3,7 @@
 # Pinned: another version finds other things, and a red `make verify` must come from a change of the code.
 GOLANGCI := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
-# The whole suite takes about 11 minutes on 2 cores with -race; a test that hangs is told from a slow machine at half as much again.
+# The whole suite takes about a quarter of an hour on 2 cores; a test that hangs is told from a slow machine by no package of it taking so long.
 TEST_TIMEOUT := 16m
 
 # What the race detector is spared. SQLite is C translated to Go: its memory is not Go's, so the detector overlooks each access that it is told of there.
