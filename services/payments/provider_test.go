@@ -488,7 +488,7 @@ func TestClosing(t *testing.T) {
 
 // Where a provider keeps failing, the budget ends, and with it the doubt: what can be closed is closed.
 func TestAttemptsEnd(t *testing.T) {
-	s := start(t, database.SQLite, func(c *payments.Config) { c.KeyWindow = c.ProviderTimeout + 200*time.Millisecond })
+	s := start(t, database.SQLite, func(c *payments.Config) { c.KeyWindow = c.ProviderTimeout + 1500*time.Millisecond })
 	s.put("o")
 	s.psp.arm("confirm", "before", "reset", `"times":1000`)
 	a := s.pay("k", "o", wait)
