@@ -157,6 +157,30 @@ func TestWhatAPersonIsAskedAbout(t *testing.T) {
 			}
 			s.ok(s.cancel(young))
 		})
+		t.Run("that can't be ended keeps no other from its end", func(t *testing.T) {
+			s := set(t, keyed)
+			settle := s.target.Settle
+			bad := s.asks("bad")
+			s.clock.advance(tick)
+			good := s.asks("good")
+			s.target.Settle = func(tx database.Tx, e Effect, end End) (idempotency.Answer, error) {
+				if e.ID == bad.ID {
+					return idempotency.Answer{}, errors.New("no domain row")
+				}
+				return settle(tx, e, end)
+			}
+			s.build()
+			s.clock.advance(ttl)
+			s.ok(s.box.expireApprovals(context.Background()))
+			s.is(good, idempotency.Canceled, "canceled approval-expired", approval.Expired)
+			if s.now(bad).State != idempotency.AwaitingApproval || s.approval(bad).State != approval.Pending {
+				t.Errorf("%+v", s.now(bad))
+			}
+			s.target.Settle = settle
+			s.build()
+			s.ok(s.box.expireApprovals(context.Background()))
+			s.is(bad, idempotency.Canceled, "canceled approval-expired", approval.Expired)
+		})
 		t.Run("ends with its approval, as long as it has certainly not been sent", func(t *testing.T) {
 			s := set(t, keyed)
 			e := s.approved("k")
