@@ -151,12 +151,16 @@ func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.Sta
 }
 
 // closeFirst keeps a person's word that an effect came to nothing until its target has confirmed that it can't happen any more.
-// Nothing is sent from now on; the effect ends canceled, or as what the target knows of it.
+// Nothing is sent from now on; the effect ends canceled, or as what the target knows of it. Should neither come about, a person is asked
+// again: who has said no looks no further.
 func closeFirst(tx database.Tx, e Effect) error {
 	if e.State != idempotency.Unknown {
 		return ErrRunning
 	}
 	if _, err := askToCancel(tx, e); err != nil {
+		return err
+	}
+	if err := askAnew(tx, e); err != nil {
 		return err
 	}
 	_, err := askNow(tx, e)

@@ -55,6 +55,22 @@ func (s *stage) decide(e Effect, state idempotency.State, reference string) erro
 	return s.inTx(func(tx database.Tx) error { return s.box.Decide(tx, e.AccountID, e.OperationID, state, reference) })
 }
 
+// resolve resolves a review as somebody who says how its effect has ended.
+func (s *stage) resolve(id string, e Effect, as idempotency.State) error {
+	s.t.Helper()
+	s.clock.advance(tick)
+	return s.inTx(func(tx database.Tx) error {
+		r, err := review.Resolve(tx, e.AccountID, id, "olga", as, review.Evidence{Source: "olga", At: tx.Now, Says: "seen"})
+		if err != nil {
+			return err
+		}
+		if err := s.box.Resolved(tx, r, as, ""); err != nil {
+			return err
+		}
+		return s.box.Decide(tx, e.AccountID, e.OperationID, as, "")
+	})
+}
+
 // settleDown lets workers do what is due until nothing is, or a person is asked.
 func (s *stage) settleDown(e Effect) Effect {
 	s.t.Helper()
@@ -241,6 +257,29 @@ func TestDecide(t *testing.T) {
 				}
 			})
 		}
+		t.Run("that nothing has happened is not the last that a person hears, should the close never come about", func(t *testing.T) {
+			s := set(t, floored)
+			s.desk.onClose = always(Ambiguous)
+			e := s.settleDown(s.reach(idempotency.Unknown, true))
+			first := s.reviews(review.Unknown)[0].ID
+			if err := s.resolve(first, e, idempotency.Failed); err != nil {
+				t.Fatal(err)
+			}
+			asks := s.desk.called(kindClose)
+			e = s.settleDown(e)
+			all := s.reviews(review.Unknown)
+			if len(all) != 2 || all[0].State != review.StateOpen || all[0].ID != e.ReviewID || e.ReviewID == first || e.State != idempotency.Unknown {
+				t.Fatalf("%+v, asked about in %+v", e, all)
+			}
+			if more := s.desk.called(kindClose) - asks; more != s.target.MaxAsks {
+				t.Errorf("asked about again after %d closes, want %d", more, s.target.MaxAsks)
+			}
+			s.desk.onClose = always(Closed)
+			s.clock.advance(time.Hour)
+			if e = s.ask(e); e.State != idempotency.Canceled || s.reviews(review.Unknown)[0].State != review.StateResolved {
+				t.Errorf("%+v", e)
+			}
+		})
 		t.Run("counts where a close after every send has shown something else than was asked for", func(t *testing.T) {
 			s := set(t, shutting)
 			s.desk.onClose = func(Effect) Evidence { return Evidence{Finding: Different, Says: "another amount", Shows: "50"} }

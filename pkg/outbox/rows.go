@@ -9,6 +9,7 @@ import (
 	"github.com/einmal/einmal/pkg/approval"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
+	"github.com/einmal/einmal/pkg/review"
 )
 
 // Each function here is one row of the table in docs/protocol.md, "The effect row": a compare-and-set on the effect that e was
@@ -191,6 +192,13 @@ func cancel(tx database.Tx, e Effect) (bool, error) {
 // askToCancel notes the wish on what may have been sent, whoever holds it. Nothing is sent any more, and the next look closes.
 func askToCancel(tx database.Tx, e Effect) (bool, error) {
 	return changeAnyFence(tx, e, map[string]any{"cancel_asked_at": gorm.Expr("coalesce(cancel_asked_at, ?)", tx.Now)})
+}
+
+// askAnew begins to count anew what asking has not shown, where whoever was asked has answered: the next to be told is a new question.
+func askAnew(tx database.Tx, e Effect) error {
+	_, err := update(tx, rowOf(e, tx.DB).Where(`NOT EXISTS (SELECT 1 FROM reviews r
+		WHERE r.account_id = effects.account_id AND r.id = effects.review_id AND r.state = ?)`, review.StateOpen), map[string]any{"review_id": "", "asks": 0})
+	return err
 }
 
 // decide is a person's word about an unknown effect. It raises the fence, so that nothing learned before counts after it.
