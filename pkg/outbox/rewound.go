@@ -56,11 +56,14 @@ func DoubtAll(tx database.Tx, record func(tx database.Tx, events ...idempotency.
 	return doubted, nil
 }
 
-// forgetQuestion ends the question about an effect: whether somebody has answered it is forgotten.
+// forgetQuestion ends the question about an effect, and the time in which it may be sent: whether somebody has answered is forgotten.
 func forgetQuestion(tx database.Tx, e Effect) error {
 	a, err := approval.Get(tx.DB, e.AccountID, e.ApprovalID)
 	if err == nil {
 		_, err = approval.End(tx, a, approval.Stale, "The database was set back: whether somebody had answered is forgotten.")
+	}
+	if err == nil {
+		_, err = update(tx, rowOf(e, tx.DB), map[string]any{"approved_until": tx.Now})
 	}
 	if err != nil {
 		return fmt.Errorf("doubt effect %s: %w", e.ID, err)
