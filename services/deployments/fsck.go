@@ -24,6 +24,10 @@ var Ledger = fsck.Ledger{
 const (
 	open     = `('awaiting_approval', 'queued', 'running', 'unknown')`
 	underWay = `('queued', 'running', 'unknown')`
+
+	// maybeForgotten is the condition of one that waited for a person when its database was set back: it holds nothing, and its cluster is
+	// asked what has become of it in the time that is forgotten.
+	maybeForgotten = `(e.state = 'unknown' AND e.attempts = 0 AND e.approval_id <> '' AND d.fencing_token = 0)`
 )
 
 // checks are the invariants of deployments, their environments, and the operations that make and break off both.
@@ -68,13 +72,13 @@ var checks = []fsck.Check{
 		Name: "a deployment that is under way holds its environment or waits for it",
 		SQL: `SELECT d.account_id, d.id FROM deployments d JOIN effects e ON e.account_id = d.account_id AND e.operation_id = d.operation_id
 			JOIN environments v ON v.account_id = d.account_id AND v.name = d.environment
-			WHERE (e.state IN ` + underWay + ` AND NOT d.waiting AND v.holder <> d.id) OR (e.state NOT IN ` + underWay + ` AND d.waiting)`,
+			WHERE (e.state IN ` + underWay + ` AND NOT d.waiting AND v.holder <> d.id AND NOT ` + maybeForgotten + `) OR (e.state NOT IN ` + underWay + ` AND d.waiting)`,
 		Advice: "This rollout is not kept apart from others. Ask the cluster what runs in the environment, and cancel it.",
 	},
 	{
 		Name: "one rollout goes on in an environment",
 		SQL: `SELECT d.account_id, min(d.id) AS id FROM deployments d JOIN effects e ON e.account_id = d.account_id AND e.operation_id = d.operation_id
-			WHERE e.state IN ('running', 'unknown') GROUP BY d.account_id, d.environment HAVING count(*) > 1`,
+			WHERE e.state IN ('running', 'unknown') AND NOT ` + maybeForgotten + ` GROUP BY d.account_id, d.environment HAVING count(*) > 1`,
 		Advice: "Two rollouts may overlap. Ask the cluster about both.",
 	},
 	{
