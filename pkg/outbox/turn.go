@@ -8,35 +8,46 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
+// ErrNotWaiting: the effect has ended, or its turn has come. It is none of the errors of ending another effect, in which its turn may come.
+var ErrNotWaiting = errors.New("effect does not wait for its turn")
+
 // Wait writes an effect as Enqueue does, for an operation that waits for its turn: it is not due before Turn.
 func (o *Outbox) Wait(tx database.Tx, op idempotency.Operation, target, name string, command []byte) error {
 	return o.insertQueued(tx, op, target, name, command, nil)
 }
 
 // Turn makes the effect of an operation due. It is called in the transaction that gives it what it has waited for; call Nudge after
-// the commit, unless that is the outbox's own.
+// the commit, unless that is the outbox's own. ErrNotWaiting: somebody has ended it at this moment, for one; nothing was done. Until tx ends
+// nobody does.
 func (o *Outbox) Turn(tx database.Tx, account, operationID string) error {
 	e, err := o.ofOperation(tx, account, operationID)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoEffect):
+		return ErrNotWaiting
+	case err != nil:
 		return err
 	}
-	if changed, err := turn(tx, e); err != nil || changed {
-		return err
+	changed, err := turn(tx, e)
+	if err == nil && !changed {
+		err = ErrNotWaiting
 	}
-	return fmt.Errorf("turn effect: %s does not wait for its turn", e.ID)
+	return err
 }
 
-// Refuse ends an operation as failed whose effect has certainly not been sent, and is not wanted any more.
+// Refuse ends an operation as failed whose effect has certainly not been sent, and is not wanted any more. ErrNotWaiting as of Turn.
 func (o *Outbox) Refuse(tx database.Tx, account, operationID string, reason Reason) error {
 	e, t, err := o.ofTarget(tx, account, operationID)
-	if err != nil {
+	switch {
+	case errors.Is(err, ErrNoEffect):
+		return ErrNotWaiting
+	case err != nil:
 		return err
 	}
 	switch changed, err := sendsExhausted(tx, e); {
 	case err != nil:
 		return err
 	case !changed:
-		return fmt.Errorf("refuse effect: %s may have been sent", e.ID)
+		return ErrNotWaiting
 	}
 	return o.finish(tx, t, e, End{State: idempotency.Failed, Reason: reason})
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
@@ -83,5 +84,55 @@ func TestARollbackWaitsForWhatIsSettled(t *testing.T) {
 		t.Errorf("%+v", back)
 	}
 	await(t, "it is live", func() bool { return s.prod(t).live() == image("a") })
+	s.healthy(t)
+}
+
+// Whoever is next may be withdrawn at the moment in which the lock is handed on: then it is handed to the one after. On SQLite one
+// transaction follows the other.
+func TestTheNextIsWithdrawnMeanwhile(t *testing.T) {
+	s := start(t, database.Postgres)
+	s.cluster.arm("send", "before", "status", `,"status":429`)
+	holder := s.accepted(t, s.deploy(t, "a", command("a", queued)))
+	next := s.accepted(t, s.deploy(t, "b", command("b", queued)))
+	last := s.accepted(t, s.deploy(t, "c", command("c", queued)))
+	await(t, "the holder is turned away, and put off for long", func() bool {
+		put := int64(0)
+		err := s.db.InTx(t.Context(), func(tx database.Tx) error {
+			later := tx.Exec("UPDATE effects SET next_at = ? WHERE operation_id = ? AND state = 'queued' AND attempts > 0", tx.Now.Add(time.Hour), holder.OperationID)
+			put = later.RowsAffected
+			return later.Error
+		})
+		return err == nil && put == 1
+	})
+
+	canceled := make(chan servertest.Answer, 2)
+	err := s.db.InTx(t.Context(), func(tx database.Tx) error {
+		waits := func(n int) {
+			await(t, "a cancelation waits", func() bool {
+				waiting := 0
+				err := s.db.Read(t.Context()).Raw("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waiting).Error
+				return err == nil && waiting >= n
+			})
+		}
+		if err := tx.Exec("UPDATE operations SET updated_at = updated_at WHERE account_id = 'acme' AND id = ?", next.OperationID).Error; err != nil {
+			return err
+		}
+		go func() { canceled <- s.about(t, next.ID, "cancel", "next", nothing) }()
+		waits(1) // it has withdrawn the effect, and is about to tell its operation
+		go func() { canceled <- s.about(t, holder.ID, "cancel", "holder", nothing) }()
+		waits(2) // it hands the lock on
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if a := <-canceled; a.Status != 200 {
+			t.Errorf("%s", a)
+		}
+	}
+	s.is(t, holder.ID, "canceled")
+	s.is(t, next.ID, "canceled")
+	s.is(t, last.ID, "succeeded")
 	s.healthy(t)
 }

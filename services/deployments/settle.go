@@ -75,7 +75,8 @@ func (s *settler) goesLive(tx database.Tx, d *Deployment) error {
 	return s.store.live(tx, *d)
 }
 
-// handOn takes the lock from a deployment that holds it, and gives it to the first that waits and whose plan still holds.
+// handOn takes the lock from a deployment that holds it, and gives it to the first that waits and whose plan still holds. One that somebody
+// else is ending at this moment waits no more; its effect is taken before its row, as by whoever ends it.
 func (s *settler) handOn(tx database.Tx, d Deployment) error {
 	left, err := s.store.leave(tx, d)
 	if err != nil || !left {
@@ -85,20 +86,23 @@ func (s *settler) handOn(tx database.Tx, d Deployment) error {
 	if err != nil {
 		return err
 	}
-	for {
-		next, err := s.store.firstWaiting(tx, d.AccountID, d.Environment)
+	for after := int64(0); ; {
+		next, err := s.store.firstWaiting(tx, d.AccountID, d.Environment, after)
 		switch {
 		case errors.Is(err, errNotFound):
 			return nil
 		case err != nil:
 			return err
-		case next.fits(env):
-			if err := s.store.hold(tx, next); err != nil {
-				return err
-			}
-			return s.outbox.Turn(tx, next.AccountID, next.OperationID)
 		}
-		if err := s.outbox.Refuse(tx, next.AccountID, next.OperationID, byChange); err != nil {
+		after = next.Arrival
+		if next.fits(env) {
+			if err = s.outbox.Turn(tx, next.AccountID, next.OperationID); err == nil {
+				return s.store.hold(tx, next)
+			}
+		} else {
+			err = s.outbox.Refuse(tx, next.AccountID, next.OperationID, byChange)
+		}
+		if err != nil && !errors.Is(err, outbox.ErrNotWaiting) {
 			return err
 		}
 	}

@@ -120,9 +120,9 @@ func (s store) byStop(db *gorm.DB, account, operationID string) (Deployment, err
 		account, account, operationID, catalogue.DeploymentCancel))
 }
 
-// firstWaiting reads the deployment that has waited longest for an environment, or errNotFound.
-func (s store) firstWaiting(tx database.Tx, account, environment string) (Deployment, error) {
-	return one(waiting(tx.DB, account, environment))
+// firstWaiting reads the deployment that has waited longest for an environment of those that came after an arrival, or errNotFound.
+func (s store) firstWaiting(tx database.Tx, account, environment string, after int64) (Deployment, error) {
+	return one(waiting(tx.DB, account, environment).Where("arrival > ?", after))
 }
 
 // waiting are the deployments that wait for an environment, the first first.
