@@ -128,7 +128,7 @@ func TestTheNextIsWithdrawnMeanwhile(t *testing.T) {
 	}
 	for range 2 {
 		if a := <-canceled; a.Status != 200 {
-			t.Errorf("%s", a)
+			t.Fatalf("%s", a)
 		}
 	}
 	s.is(t, holder.ID, "canceled")
