@@ -52,6 +52,21 @@ func TestAKeyThatIsNotOurs(t *testing.T) {
 				t.Errorf("%d look-ups", s.desk.called(kindLookup))
 			}
 		})
+		t.Run("is not asked about, nor closed, in a database that was set back", func(t *testing.T) {
+			for _, ability := range []Ability{keyed, keyedShut, keyedHigh} {
+				s := set(t, ability)
+				s.desk.onSend, s.desk.onLookup = always(Reused), theirs
+				e := s.send(s.accept("k"))
+				s.ok(s.inTx(func(tx database.Tx) error { _, err := DoubtAll(tx, s.record); return err }))
+				s.clock.advance(time.Minute)
+				e = s.ask(e)
+				waits(t, s, e)
+				if s.desk.called(kindLookup)+s.desk.called(kindClose) != 0 {
+					t.Errorf("%v", s.desk.calls)
+				}
+				s.ok(s.decide(e, idempotency.Failed, ""))
+			}
+		})
 		t.Run("takes nothing from a look that was under way", func(t *testing.T) {
 			s := set(t, keyed)
 			slow := s.take(s.accept("k"))

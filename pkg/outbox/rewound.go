@@ -15,7 +15,7 @@ import (
 //
 // What waits for a person may have been answered in that time, and have gone out: its question ends stale, and a new yes needs a new operation.
 // An effect that waits for its turn is left waiting: it holds no lock, so no send of it counts at its target, and it draws a new token when it
-// has its turn.
+// has its turn. And so is one whose key is another's: whatever its target would say under that, or close, may not be ours.
 func DoubtAll(tx database.Tx, record func(tx database.Tx, events ...idempotency.Event) error) (int, error) {
 	var open []Effect
 	states := []idempotency.State{idempotency.AwaitingApproval, idempotency.Queued, idempotency.Running, idempotency.Unknown}
@@ -25,6 +25,12 @@ func DoubtAll(tx database.Tx, record func(tx database.Tx, events ...idempotency.
 	doubted := 0
 	for _, e := range open {
 		if e.State == idempotency.Queued && e.NextAt == nil {
+			continue
+		}
+		switch own, err := hasOwnKey(tx, e); {
+		case err != nil:
+			return 0, err
+		case !own:
 			continue
 		}
 		changed, err := forgotten(tx, e)
