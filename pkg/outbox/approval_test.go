@@ -284,54 +284,6 @@ func TestAnApprovalThatEndsInDoubt(t *testing.T) {
 	})
 }
 
-// A yes may be among what is forgotten when a database is set back, and so may what was sent after it.
-func TestAQuestionInADatabaseThatWasSetBack(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
-		setBack := func(s *stage) Effect {
-			e := s.asks("k")
-			s.clock.advance(tick)
-			s.ok(s.inTx(func(tx database.Tx) error { _, err := DoubtAll(tx, s.record); return err }))
-			return s.now(e)
-		}
-		for name, c := range map[string]struct {
-			ability Ability
-			shows   Finding
-			end     idempotency.State
-			body    string
-		}{
-			"found":             {keyed, Confirmed, idempotency.Succeeded, "succeeded"},
-			"closed":            {keyedShut, Closed, idempotency.Canceled, "canceled approval-stale"},
-			"closed by floor":   {keyedHigh, Closed, idempotency.Canceled, "canceled approval-stale"},
-			"done all the same": {floored, Confirmed, idempotency.Succeeded, "succeeded"},
-		} {
-			t.Run("is over, and its effect ends as the target has it: "+name, func(t *testing.T) {
-				s := set(t, c.ability)
-				s.desk.onLookup, s.desk.onClose = always(c.shows), always(c.shows)
-				e := setBack(s)
-				if e.State != idempotency.Unknown || !e.inDoubt() || s.approval(e).State != approval.Stale {
-					t.Fatalf("%+v, %+v", e, s.approval(e))
-				}
-				if _, err := s.says(true, e, "boss"); !errors.Is(err, approval.ErrDecided) {
-					t.Error(err)
-				}
-				e = s.settleDown(e)
-				s.is(e, c.end, c.body, approval.Stale)
-				if s.desk.called(kindSend) != 0 {
-					t.Errorf("%v", s.desk.calls)
-				}
-			})
-		}
-		t.Run("is over, and nothing is sent where the target knows nothing of it", func(t *testing.T) {
-			s := set(t, keyed)
-			e := s.settleDown(setBack(s))
-			if e.State != idempotency.Unknown || s.desk.called(kindSend) != 0 || len(s.reviews(review.Unknown)) != 1 {
-				t.Errorf("%+v after %v", e, s.desk.calls)
-			}
-		})
-	})
-}
-
 func TestAWorldThatHasChanged(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {

@@ -51,6 +51,17 @@ func TestADatabaseThatWasSetBack(t *testing.T) {
 			s.ask(e)
 			s.is(e, idempotency.Succeeded, "succeeded  D-1", approval.Stale)
 		})
+		t.Run("cancels what a close shows not to have happened, and queues none of it", func(t *testing.T) {
+			for _, ability := range []Ability{keyedShut, keyedHigh, floored} {
+				s := set(t, ability)
+				e := s.asks("k")
+				s.forget(1)
+				if now := s.ask(e); now.State != idempotency.Canceled || s.desk.called(kindSend) != 0 {
+					t.Errorf("%+v: %+v after %v", ability, now, s.desk.calls)
+				}
+				s.is(e, idempotency.Canceled, "canceled approval-stale", approval.Stale)
+			}
+		})
 		t.Run("sends nothing of what nobody is known to have agreed to", func(t *testing.T) {
 			s := set(t, keyed)
 			e := s.asks("k")
