@@ -27,7 +27,7 @@ type Kind string
 const (
 	Unknown       Kind = "unknown"       // the effect may have happened
 	Deadline      Kind = "deadline"      // its deadline has passed, and it is not certain that it has not happened
-	Contradiction Kind = "contradiction" // evidence against a final state
+	Contradiction Kind = "contradiction" // evidence against a final state, or of what nobody has agreed to yet
 	Unmatched     Kind = "unmatched"     // something at the target that no operation of ours has made
 )
 

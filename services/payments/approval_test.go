@@ -171,6 +171,20 @@ func TestAPaymentThatAsks(t *testing.T) {
 			expect(t, "the payment again", s.payOf("pay-o3", "o3", "10000.00", "EUR"), 409, problem.OperationCanceled)
 		})
 
+		t.Run("shows a person what is at the provider of it before they have agreed", func(t *testing.T) {
+			s := s.at(t)
+			op := s.asks("o6")
+			told := event("payment_intent.amount_capturable_updated", "payment_intent", "pi_early", "requires_capture", 0, "account_id", "acme", "payment_id", op.Resource.ID)
+			s.disposed(s.tell(told), "contradicted")
+			all := s.reviews()
+			if len(all) != 1 || all[0].Kind != "contradiction" || all[0].OperationID != op.ID || !strings.Contains(all[0].Evidence[0].Says, "pi_early") {
+				t.Errorf("%+v", all)
+			}
+			if op := read[operation](s, "/v1/operations/"+op.ID); op.State != "awaiting_approval" {
+				t.Errorf("%+v", op)
+			}
+			s.decide("no-o6", op, "reject")
+		})
 		t.Run("answers who waits for it as soon as a person has said yes", func(t *testing.T) {
 			s := s.at(t)
 			op := s.asks("o4")

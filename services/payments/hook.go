@@ -201,7 +201,7 @@ type disposition string
 const (
 	asksNow     disposition = "reconciling"  // the provider is asked about it now
 	saysNothing disposition = "ignored"      // it tells what is known, or what nobody here wants to know
-	contradicts disposition = "contradicted" // it speaks against what is final: a person is asked
+	contradicts disposition = "contradicted" // it speaks against what is final, or of what nobody has agreed to: a person is asked
 	isUnmatched disposition = "unmatched"    // it is about nothing of ours: kept, and a person is asked later
 )
 
@@ -231,14 +231,17 @@ func (h hook) consider(tx database.Tx, account string, t told) (disposition, ide
 	return done, aboutPayment(payment.ID), err
 }
 
-// reconcile makes the provider be asked now about an operation, if it has not ended. Whoever is asked how it ends sees why.
+// reconcile makes the provider be asked now about an operation, if it has not ended. Whoever is asked how it ends sees why. What nobody has
+// agreed to yet was not sent: what is there of it all the same is for a person to know before they decide.
 func (h hook) reconcile(tx database.Tx, account, operationID string, t told) (disposition, error) {
-	_, err := h.outbox.Reconcile(tx, account, operationID)
+	e, err := h.outbox.Reconcile(tx, account, operationID)
 	switch {
 	case errors.Is(err, outbox.ErrNoEffect):
 		return saysNothing, nil
 	case err != nil:
 		return "", err
+	case e.State == idempotency.AwaitingApproval:
+		return h.contradict(tx, account, e.Type, operationID, fmt.Sprintf("%s about %s, although nobody has agreed to it yet", t.Type, t.ID))
 	}
 	return asksNow, review.Add(tx, account, operationID, review.Evidence{Source: webhookSource, At: tx.Now, Says: fmt.Sprintf("%s about %s", t.Type, t.ID)})
 }
