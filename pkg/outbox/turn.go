@@ -8,7 +8,7 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
-// ErrNotWaiting: the effect has ended, or its turn has come. It is none of the errors of ending another effect, in which its turn may come.
+// ErrNotWaiting means that the effect has ended, or its turn has come. It is none of the errors of ending another effect, in which its turn may come.
 var ErrNotWaiting = errors.New("effect does not wait for its turn")
 
 // Wait writes an effect as Enqueue does, for an operation that waits for its turn: it is not due before Turn.
