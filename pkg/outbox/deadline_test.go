@@ -211,10 +211,7 @@ func TestDeadline(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				if err := s.box.Resolved(tx, resolved, idempotency.Failed, ""); err != nil {
-					return err
-				}
-				return s.box.Decide(tx, e.AccountID, e.OperationID, idempotency.Failed, "")
+				return s.box.Resolve(tx, resolved, idempotency.Failed, "")
 			}))
 			failed := s.operation(e)
 			if now := s.sent(taken, Evidence{Finding: Confirmed, Reference: "D-1"}); now.State != idempotency.Failed {

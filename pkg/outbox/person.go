@@ -122,9 +122,15 @@ func (t Target) mayDecide(tx database.Tx, e Effect) error {
 	return nil
 }
 
-// Resolved records that a person has resolved a review about an operation, before a Decide that follows from it. state is what they
-// have declared the operation to be; empty: it stays what it is. ErrUndecided: it is unknown, and they were asked what it is.
-func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.State, reference string) error {
+// Resolve does and records what follows for an operation from the resolution of a review. state is what a person has declared it to be, which is
+// a Decide, with its errors; empty: it stays what it is. ErrUndecided: it is unknown, and they were asked what it is. What is closed first has
+// not become anything by their word, and the event does not say so. Call Announce after the commit.
+func (o *Outbox) Resolve(tx database.Tx, r review.Review, state idempotency.State, reference string) error {
+	if state != "" {
+		if err := o.Decide(tx, r.AccountID, r.OperationID, state, reference); err != nil {
+			return err
+		}
+	}
 	var about []Effect
 	if err := tx.Where("account_id = ? AND operation_id = ?", r.AccountID, r.OperationID).Limit(1).Find(&about).Error; err != nil {
 		return fmt.Errorf("read effect: %w", err)
@@ -133,19 +139,20 @@ func (o *Outbox) Resolved(tx database.Tx, r review.Review, state idempotency.Sta
 		return nil // it is about nothing of ours
 	}
 	e := about[0]
+	var from, to idempotency.State
 	asked := r.Kind.AboutEnd() || e.NextAt == nil && e.ReviewID == r.ID // in the end nobody else would be
-	var from idempotency.State
 	switch {
-	case state == "" && e.State == idempotency.Unknown && asked:
-		return ErrUndecided
+	case state != "" && e.State.Final():
+		from, to = idempotency.Unknown, e.State
 	case state != "":
-		from = e.State
+	case e.State == idempotency.Unknown && asked:
+		return ErrUndecided
 	default: // should it be in doubt later, that is a new question
 		if err := rowOf(e, tx.DB).Table("effects").Where("review_id = ?", r.ID).UpdateColumn("review_id", "").Error; err != nil {
 			return fmt.Errorf("note review: %w", err)
 		}
 	}
-	event := o.becomes(tx, e, idempotency.Resolved, from, state, reference)
+	event := o.becomes(tx, e, idempotency.Resolved, from, to, reference)
 	event.Principal, event.AttemptID = r.ResolvedBy, ""
 	return o.record(tx, event)
 }

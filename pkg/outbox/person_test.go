@@ -3,6 +3,7 @@ package outbox
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -64,10 +65,7 @@ func (s *stage) resolve(id string, e Effect, as idempotency.State) error {
 		if err != nil {
 			return err
 		}
-		if err := s.box.Resolved(tx, r, as, ""); err != nil {
-			return err
-		}
-		return s.box.Decide(tx, e.AccountID, e.OperationID, as, "")
+		return s.box.Resolve(tx, r, as, "")
 	})
 }
 
@@ -264,6 +262,9 @@ func TestDecide(t *testing.T) {
 			first := s.reviews(review.Unknown)[0].ID
 			if err := s.resolve(first, e, idempotency.Failed); err != nil {
 				t.Fatal(err)
+			}
+			if told := s.events(e); slices.Contains(told, "resolved unknown>failed") { // nothing has failed yet, and nothing will
+				t.Error(told)
 			}
 			asks := s.desk.called(kindClose)
 			e = s.settleDown(e)

@@ -113,10 +113,7 @@ func TestAKeyThatIsNotOurs(t *testing.T) {
 				return s.inTx(func(tx database.Tx) error {
 					r, err := review.Resolve(tx, s.account, e.ReviewID, "olga", state, review.Evidence{Source: "olga", At: tx.Now, Says: "theirs"})
 					if err == nil {
-						err = s.box.Resolved(tx, r, state, "")
-					}
-					if err == nil {
-						err = s.box.Decide(tx, s.account, e.OperationID, state, "")
+						err = s.box.Resolve(tx, r, state, "")
 					}
 					return err
 				})

@@ -116,7 +116,10 @@ func TestAPaymentThatAsks(t *testing.T) {
 			}
 			other := got
 			other.Fingerprint = "v1:" + strings.Repeat("0", 64)
-			expect(t, "another fingerprint", s.decideAs(s.approver(), "other", other, "approve"), 409, problem.ApprovalStale)
+			told := expect(t, "another fingerprint", s.decideAs(s.approver(), "other", other, "approve"), 409, problem.ApprovalStale)
+			if told.OperationID != op.ID || told.OperationState != "awaiting_approval" || told.Effect != "none" {
+				t.Errorf("it tells of another operation than the one that is asked about: %+v", told)
+			}
 			if again := s.decideAs(s.approver(), "other", other, "approve"); again.Outcome() != "replayed" {
 				t.Errorf("%s", again)
 			}

@@ -79,18 +79,18 @@ func (h Handlers) decide(c echo.Context) error {
 		case errors.Is(err, approval.ErrRequester): // another person may use this very request
 			return idempotency.Answer{}, problem.New(problem.RequesterCannotApprove, "You have asked for this operation yourself.")
 		case errors.Is(err, approval.ErrOtherFingerprint):
-			return idempotency.Answer{}, idemhttp.RefusalFinal(own, problem.New(problem.ApprovalStale, "The approval has another fingerprint: it is about something else than this decision. Read it again."))
+			return idempotency.Answer{}, h.refuse(tx, own, a, problem.New(problem.ApprovalStale, "The approval has another fingerprint: it is about something else than this decision, and waits as before. Read it again."))
 		case errors.Is(err, outbox.ErrNotServed):
 			return idempotency.Answer{}, problem.New(problem.TargetNotServed, "This process does not serve the target of the operation's effect, so it can't let it go out; nothing was done.")
 		case errors.Is(err, approval.ErrDecided):
 			if a, err = approval.Get(tx.DB, account, id); err != nil {
 				return idempotency.Answer{}, err
 			}
-			return idempotency.Answer{}, idemhttp.RefusalFinal(own, closed(a))
+			return idempotency.Answer{}, h.refuse(tx, own, a, closed(a))
 		case err != nil:
 			return idempotency.Answer{}, err
 		case a.State == approval.Expired, a.State == approval.Stale:
-			return tooLate(own, closed(a)), nil
+			return h.tooLate(tx, own, a)
 		}
 		return decided(a)
 	})
@@ -116,8 +116,27 @@ func closed(a approval.Approval) *problem.Problem {
 }
 
 // tooLate is the final answer of a decision that has found the question to be over, and has ended the operation with that.
-func tooLate(own idempotency.Operation, p *problem.Problem) idempotency.Answer {
-	return idemhttp.RefusalFinal(own, p).Answer
+func (h Handlers) tooLate(tx database.Tx, own idempotency.Operation, a approval.Approval) (idempotency.Answer, error) {
+	var r *idempotency.Refusal
+	if err := h.refuse(tx, own, a, closed(a)); !errors.As(err, &r) {
+		return idempotency.Answer{}, err
+	}
+	return r.Answer, nil
+}
+
+// refuse says why a decision does not count, with the operation that it is about. That may be forgotten, and the approval is not.
+func (h Handlers) refuse(tx database.Tx, own idempotency.Operation, a approval.Approval, p *problem.Problem) error {
+	op, err := h.Executor.Row(tx, a.AccountID, a.OperationID)
+	switch {
+	case errors.Is(err, idempotency.ErrNotFound):
+		return idemhttp.RefusalFinal(own, p)
+	case err != nil:
+		return err
+	}
+	if err := outbox.DescribeIn(tx, &op); err != nil {
+		return err
+	}
+	return idemhttp.RefusalAbout(op, p)
 }
 
 // decided is the final answer of a decision.

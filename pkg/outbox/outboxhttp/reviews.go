@@ -169,13 +169,7 @@ func (h Handlers) resolve(c echo.Context) error {
 			return idempotency.Answer{}, err
 		}
 		about = r.OperationID
-		switch err := h.Outbox.Resolved(tx, r, command.state(), command.Reference); {
-		case errors.Is(err, outbox.ErrUndecided):
-			return idempotency.Answer{}, undecided()
-		case err != nil:
-			return idempotency.Answer{}, err
-		}
-		if err := h.decide(tx, own, r, command); err != nil {
+		if err := h.follow(tx, own, r, command); err != nil {
 			return idempotency.Answer{}, err
 		}
 		resource, err := h.withCalls(tx.DB, r)
@@ -213,13 +207,12 @@ func (r *resolution) state() idempotency.State {
 // notClosedWait is the time that a close takes, and some, in seconds.
 const notClosedWait = 2
 
-// decide ends the operation of a review, if the resolution says how.
-func (h Handlers) decide(tx database.Tx, own idempotency.Operation, r review.Review, command *resolution) error {
-	if command.State == nil {
-		return nil
-	}
-	err := h.Outbox.Decide(tx, r.AccountID, r.OperationID, *command.State, command.Reference)
+// follow does what follows for the operation of a review, which the resolution may end.
+func (h Handlers) follow(tx database.Tx, own idempotency.Operation, r review.Review, command *resolution) error {
+	err := h.Outbox.Resolve(tx, r, command.state(), command.Reference)
 	switch {
+	case errors.Is(err, outbox.ErrUndecided):
+		return undecided()
 	case errors.Is(err, outbox.ErrNoEffect):
 		return idemhttp.RefusalFinal(own, problem.New(problem.OperationFinal, "The operation has ended; resolve the review without a state."))
 	case errors.Is(err, outbox.ErrNotClosed):
