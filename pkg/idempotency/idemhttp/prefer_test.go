@@ -62,8 +62,10 @@ func TestPreferWait(t *testing.T) {
 		t.Run("answers the first attempt and its copies with the final answer", func(t *testing.T) {
 			post := func() servertest.Answer { return s.post(t, key("write"), queue, "Prefer: wait=20") }
 			got := during(t, post, func() {
-				for s.get(t, "/v1/operations", key("write")).Status == http.StatusNotFound {
-					time.Sleep(time.Millisecond) // until it has claimed
+				for deadline := time.Now().Add(10 * time.Second); s.get(t, "/v1/operations", key("write")).Status == http.StatusNotFound; time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatal("waited in vain until it has claimed")
+					}
 				}
 				op, err := s.exec.ByKey(t.Context(), "acme", "write")
 				if err != nil {
