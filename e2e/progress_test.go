@@ -19,7 +19,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := func(env ...string) string {
-		cmd := exec.CommandContext(t.Context(), script, "-qec", binary+" scenarios lost_request other_account_same_key", filepath.Join(t.TempDir(), "typescript"))
+		cmd := exec.CommandContext(t.Context(), script, "-qec", binary(t)+" scenarios lost_request other_account_same_key", filepath.Join(t.TempDir(), "typescript"))
 		cmd.Env = append(cmd.Environ(), append([]string{"TERM=xterm", "NO_COLOR="}, env...)...)
 		out, err := cmd.Output()
 		if err != nil {

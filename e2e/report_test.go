@@ -73,7 +73,7 @@ func TestRunWritesAReport(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.html")
 	var out bytes.Buffer
 	results, err := e2e.Run(t.Context(), e2e.Options{
-		Names: []string{"desk_without_keys_goes_to_review", "other_account_same_key"}, Database: "sqlite", Binary: binary, Report: file, Version: "einmal of a test",
+		Names: []string{"desk_without_keys_goes_to_review", "other_account_same_key"}, Database: "sqlite", Binary: binary(t), Report: file, Version: "einmal of a test",
 	}, &out)
 	if err != nil || results.Err() != nil {
 		t.Fatal(err, results.Err())
@@ -103,7 +103,7 @@ func TestRunWritesAReport(t *testing.T) {
 func TestRunRefusesAReportThatItCannotWrite(t *testing.T) {
 	var out bytes.Buffer
 	_, err := e2e.Run(t.Context(), e2e.Options{
-		Names: []string{"lost_request"}, Database: "sqlite", Binary: binary, Report: filepath.Join(t.TempDir(), "nowhere", "report.html"),
+		Names: []string{"lost_request"}, Database: "sqlite", Binary: binary(t), Report: filepath.Join(t.TempDir(), "nowhere", "report.html"),
 	}, &out)
 	if err == nil || !strings.Contains(err.Error(), "write report") || out.Len() > 0 {
 		t.Fatalf("got %v after\n%s", err, out.String())

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,29 +25,34 @@ import (
 	"github.com/einmal/einmal/pkg/database/pgserver"
 )
 
-// binary is the einmal binary, built once for all tests.
-var binary string
+// dir is where built puts the binary.
+var dir string
+
+// built builds the einmal binary, once for all tests and inside of one: the cache of go test sees nothing of what was read before.
+var built = sync.OnceValues(func() (string, error) { return harness.Build(context.Background(), dir) })
+
+func binary(t *testing.T) string {
+	t.Helper()
+	path, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", strconv.Itoa(e2e.AtOnce)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	os.Exit(run(m))
-}
-
-func run(m *testing.M) int {
-	dir, err := os.MkdirTemp("", "einmal-binary-")
+	err := flag.Set("test.parallel", strconv.Itoa(e2e.AtOnce))
 	if err == nil {
-		defer os.RemoveAll(dir)
-		binary, err = harness.Build(context.Background(), dir)
+		dir, err = os.MkdirTemp("", "einmal-binary-")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		os.Exit(2)
 	}
-	return m.Run()
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // TestScenarios plays what `einmal scenarios` plays, on both databases, and several at once: each has processes and a database of its own.
@@ -80,7 +86,7 @@ func TestScenarios(t *testing.T) {
 
 func TestRun(t *testing.T) {
 	play := func(opts e2e.Options) (e2e.Results, string, error) {
-		opts.Binary = binary
+		opts.Binary = binary(t)
 		var out bytes.Buffer
 		results, err := e2e.Run(t.Context(), opts, &out)
 		return results, out.String(), err
@@ -152,7 +158,7 @@ func TestRun(t *testing.T) {
 	t.Run("skips what was interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		results, err := e2e.Run(ctx, e2e.Options{Names: []string{"lost_request"}, Database: "sqlite", Binary: binary}, &bytes.Buffer{})
+		results, err := e2e.Run(ctx, e2e.Options{Names: []string{"lost_request"}, Database: "sqlite", Binary: binary(t)}, &bytes.Buffer{})
 		if err != nil || results.Skipped != 1 || results.Failed != 0 || results.Err() == nil {
 			t.Fatalf("got %+v, %v", results, err)
 		}
@@ -163,7 +169,7 @@ func TestRun(t *testing.T) {
 func TestRunOnAnotherServer(t *testing.T) {
 	server := open(t, database.Postgres).Server
 	results, err := e2e.Run(t.Context(), e2e.Options{
-		Names: []string{"lost_request", "store_down_fails_closed"}, Database: server.URL("postgres"), Binary: binary,
+		Names: []string{"lost_request", "store_down_fails_closed"}, Database: server.URL("postgres"), Binary: binary(t),
 	}, &bytes.Buffer{})
 	if err != nil || results.Err() != nil {
 		t.Fatal(err, results.Err())
@@ -182,9 +188,9 @@ func TestRunOnAnotherServer(t *testing.T) {
 // open opens a laboratory. A machine without PostgreSQL skips its scenarios, loudly, unless CI is set.
 func open(t *testing.T, kind database.Kind) *harness.Lab {
 	t.Helper()
-	lab, err := harness.New(t.Context(), harness.Options{Binary: binary, Database: string(kind)})
+	lab, err := harness.New(t.Context(), harness.Options{Binary: binary(t), Database: string(kind)})
 	if home := os.Getenv("EINMAL_TEST_POSTGRES"); errors.Is(err, pgserver.ErrNoBinaries) && home != "" {
-		lab, err = harness.New(t.Context(), harness.Options{Binary: binary, Database: home})
+		lab, err = harness.New(t.Context(), harness.Options{Binary: binary(t), Database: home})
 	}
 	if errors.Is(err, pgserver.ErrNoBinaries) && os.Getenv("CI") == "" {
 		t.Skipf("NOT TESTED ON POSTGRESQL: %v", err)

@@ -11,21 +11,22 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/einmal/einmal/e2e/harness"
 	"github.com/einmal/einmal/pkg/database/dbtest"
 )
 
-// binary is einmal as it is shipped.
-var binary string
+// dir is where built puts the binary.
+var dir string
+
+// built builds einmal as it is shipped, once for all tests and inside of one: the cache of go test sees nothing of what was read before.
+var built = sync.OnceValues(func() (string, error) { return harness.Build(context.Background(), dir) })
 
 func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "einmal-cmd-")
-	if err == nil {
-		binary, err = harness.Build(context.Background(), dir)
-	}
-	if err != nil {
+	var err error
+	if dir, err = os.MkdirTemp("", "einmal-cmd-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -43,6 +44,10 @@ type ended struct {
 // command is einmal with these arguments, in a directory and with settings of its own.
 func command(t *testing.T, settings []string, args ...string) *exec.Cmd {
 	t.Helper()
+	binary, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	cmd.Dir = t.TempDir()
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "EINMAL_") }), settings...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,9 @@ func Build(ctx context.Context, dir string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the module: %w%s", err, stderr(err))
 	}
+	if err := readSources(strings.TrimSpace(string(root))); err != nil {
+		return "", fmt.Errorf("read sources: %w", err)
+	}
 	binary := filepath.Join(dir, "einmal")
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/einmal")
 	build.Dir = strings.TrimSpace(string(root))
@@ -26,6 +30,18 @@ func Build(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("build einmal: %w\n%s", err, out)
 	}
 	return binary, nil
+}
+
+// readSources looks at every folder that einmal is built from. go test takes a result from its cache unless something has changed that the test
+// itself has opened, and what the compiler opens it does not see.
+func readSources(root string) error {
+	for _, top := range []string{"cmd", "services", "pkg", "migrations", "e2e"} {
+		err := filepath.WalkDir(filepath.Join(root, top), func(_ string, _ fs.DirEntry, err error) error { return err })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func stderr(err error) string {
