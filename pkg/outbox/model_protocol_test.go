@@ -53,6 +53,9 @@ func (m *protocol) next(w world) (all []transition[world]) {
 	if !w.claimed {
 		add("client: claims", func(n *world) {
 			n.claimed, n.row = true, row{state: isQueued, due: true}
+			if m.assume.approval {
+				n.row = row{state: isAwaiting, consent: consent{answer: isAsked, until: ahead, expires: ahead}}
+			}
 			if m.assume.deadline {
 				n.row.deadline = ahead
 			}
@@ -60,6 +63,7 @@ func (m *protocol) next(w world) (all []transition[world]) {
 	} else {
 		m.watcher(w, add)
 		m.client(w, add)
+		m.approver(w, add)
 		m.person(w, add)
 		m.hooks(w, add)
 		for i, q := range w.workers {
@@ -216,11 +220,20 @@ func (m *protocol) pickUpSend(w world, i int, add func(string, func(*world))) {
 	case changed && m.rules.MarkFirst:
 		add("worker: takes to send", func(n *world) {
 			n.tookLate = n.row.deadline == passed
+			n.tookUnasked = !n.row.consent.given()
 			n.becomes(after)
 			n.workers[i] = worker{at: taken, view: after, life: n.life}
 		})
 	case changed:
 		add("worker: begins to send without a take", func(n *world) { n.workers[i] = worker{at: taken, view: after, life: n.life} })
+	case w.row.consent.answer != notNeeded && target.maySend(m.rows.effect(w.row), m.rows.tx.Now):
+		if !m.rules.ApprovalEnds {
+			return
+		}
+		after, changed := m.settle("after the approval", w.row, w.row, func(e Effect) step { return target.afterApproval(e, m.rows.tx.Now) })
+		if changed {
+			add("worker: the approval does not hold", func(n *world) { n.becomes(after) })
+		}
 	case m.rules.EndInReview:
 		after, changed := m.settle("after the last send", w.row, w.row, func(e Effect) step { return target.afterLastSend(e, m.rows.tx.Now) })
 		if changed {
@@ -234,7 +247,10 @@ func (m *protocol) takesToSend(r row, t Target) (row, bool) {
 	if t.Ability.Key {
 		what += ", key window " + t.Ability.KeyWindow.String()
 	}
-	take := func(tx database.Tx, e Effect) (bool, error) { return takeToSend(tx, e, t, leaseName(r.fence+1)) }
+	take := func(tx database.Tx, e Effect) (bool, error) { return m.takesAsShown(tx, e, t, r) }
+	if !m.rules.WorldInTake {
+		what += ", into any world"
+	}
 	if !m.rules.DeadlineInTake {
 		what += ", whatever its deadline"
 		inTime := take
@@ -242,6 +258,17 @@ func (m *protocol) takesToSend(r row, t Target) (row, bool) {
 			tx.Exec("UPDATE effects SET deadline = NULL")
 			defer tx.Exec("UPDATE effects SET deadline = ?", e.Deadline)
 			return inTime(tx, e)
+		}
+	}
+	if !m.rules.ApprovalInTake {
+		what += ", whatever was said to it"
+		agreed := take
+		take = func(tx database.Tx, e Effect) (changed bool, err error) {
+			approval, until := e.ApprovalID, e.ApprovedUntil
+			tx.Exec("UPDATE effects SET approval_id = ''")
+			defer tx.Exec("UPDATE effects SET approval_id = ?, approved_until = ?", approval, until)
+			e.ApprovalID, e.ApprovedUntil = "", nil
+			return agreed(tx, e)
 		}
 	}
 	return m.rows.statement(what, r, take)
@@ -346,7 +373,11 @@ func (m *protocol) settles(w world, i int, ev Evidence, choose func(e Effect) st
 func newProtocol(t *testing.T, known answers, ability Ability, r rules, a assumptions) *protocol {
 	t.Helper()
 	target := Target{Name: "desk", Ability: ability, Timeout: time.Second, Lease: time.Minute, MaxAttempts: 2, MaxAsks: 1, AskEvery: time.Second}
-	m := &protocol{rules: r, assume: a, target: target, rows: &rows{t: t, target: target, answers: known}}
+	m := &protocol{rules: r, assume: a, rows: &rows{t: t, target: target, answers: known}}
+	m.target = target
+	if a.approval {
+		m.target.World = m.rows.world
+	}
 	for life := range m.keys {
 		of := idempotency.Key("k-1")
 		if !r.KeyFromKey {

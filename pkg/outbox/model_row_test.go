@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"database/sql"
+	"errors"
 	"reflect"
 	"runtime"
 	"slices"
@@ -53,6 +54,7 @@ type row struct {
 	due            bool // now or later, which is the same to a protocol that may not rely on when
 	deadline       when // never: it has none
 	overdue        bool // it was noticed that its deadline has passed
+	consent        consent
 	cancel, review bool // asked for
 	accepted       bool
 	reference      bool
@@ -62,6 +64,7 @@ type row struct {
 func (r row) number() (n uint64) {
 	for _, part := range []uint8{
 		uint8(r.state), r.fence, r.doubt, r.attempts, r.asks, uint8(r.window)<<2 | uint8(r.lease), uint8(r.deadline)<<1 | bit(r.overdue), bit(r.due), bit(r.cancel)<<3 | bit(r.review)<<2 | bit(r.accepted)<<1 | bit(r.reference),
+		uint8(r.consent.answer)<<1 | bit(r.consent.moved), uint8(r.consent.until)<<2 | uint8(r.consent.expires),
 	} {
 		n = n<<4 | uint64(part)
 	}
@@ -82,6 +85,7 @@ type rows struct {
 	target      Target
 	write, read *sql.Stmt // prepared, since parsing takes most of the time of so small a statement
 	stored      row       // what is in the database, if it was written there
+	moved       bool      // the world, in what is stored
 	asked       int       // statements that had to run
 	answers     answers
 }
@@ -186,6 +190,10 @@ func (r *rows) effect(of row) Effect {
 	if of.cancel {
 		e.CancelAskedAt = &now
 	}
+	if of.consent.answer != notNeeded {
+		e.ApprovalID = modelApproval
+		e.ApprovedUntil = at(of.consent.until, now.Add(r.target.Lease), now)
+	}
 	if of.accepted {
 		e.AcceptedAt = &now
 	}
@@ -205,7 +213,7 @@ func leaseName(fence uint8) string { return "try_" + strconv.Itoa(int(fence)) }
 func (r *rows) open(tx database.Tx) {
 	r.tx, r.stored = tx, row{}
 	e := r.effect(row{state: isQueued})
-	err := tx.Create(&e).Error
+	err := errors.Join(tx.Create(&e).Error, openApproval(tx))
 	prepare := func(text string) (statement *sql.Stmt) {
 		if err == nil {
 			statement, err = tx.Statement.ConnPool.PrepareContext(r.t.Context(), text)
@@ -213,9 +221,10 @@ func (r *rows) open(tx database.Tx) {
 		return statement
 	}
 	r.write = prepare(`UPDATE effects SET state = ?, fence = ?, doubt = ?, attempts = ?, asks = ?, first_sent_at = ?, lease_until = ?, leased_by = ?,
-		next_at = ?, cancel_asked_at = ?, accepted_at = ?, review_id = ?, reference = ?, deadline = ?, overdue_at = ?`)
+		next_at = ?, cancel_asked_at = ?, accepted_at = ?, review_id = ?, reference = ?, deadline = ?, overdue_at = ?,
+		approval_id = ?, approved_until = ?`)
 	r.read = prepare(`SELECT state, fence, doubt, attempts, asks, first_sent_at, lease_until, leased_by, next_at, cancel_asked_at, accepted_at, review_id, reference,
-		deadline, overdue_at FROM effects`)
+		deadline, overdue_at, approval_id, approved_until FROM effects`)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -229,7 +238,10 @@ func (r *rows) close() {
 func (r *rows) put(of row) {
 	e := r.effect(of)
 	_, err := r.write.ExecContext(r.tx.Statement.Context, string(e.State), e.Fence, e.Doubt, e.Attempts, e.Asks, e.FirstSentAt, e.LeaseUntil, e.LeasedBy,
-		e.NextAt, e.CancelAskedAt, e.AcceptedAt, e.ReviewID, e.Reference, e.Deadline, e.OverdueAt)
+		e.NextAt, e.CancelAskedAt, e.AcceptedAt, e.ReviewID, e.Reference, e.Deadline, e.OverdueAt, e.ApprovalID, e.ApprovedUntil)
+	if err == nil {
+		err = r.putConsent(of.consent)
+	}
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -238,7 +250,8 @@ func (r *rows) put(of row) {
 func (r *rows) get() row {
 	var e Effect
 	err := r.read.QueryRowContext(r.tx.Statement.Context).Scan(&e.State, &e.Fence, &e.Doubt, &e.Attempts, &e.Asks, &e.FirstSentAt, &e.LeaseUntil, &e.LeasedBy,
-		&e.NextAt, &e.CancelAskedAt, &e.AcceptedAt, &e.ReviewID, &e.Reference, &e.Deadline, &e.OverdueAt)
+		&e.NextAt, &e.CancelAskedAt, &e.AcceptedAt, &e.ReviewID, &e.Reference, &e.Deadline, &e.OverdueAt,
+		&e.ApprovalID, &e.ApprovedUntil)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -262,6 +275,10 @@ func (r *rows) get() row {
 	of.window = is(e.FirstSentAt, e.FirstSentAt != nil && e.FirstSentAt.Equal(r.tx.Now))
 	of.lease = is(e.LeaseUntil, e.LeaseUntil != nil && e.LeaseUntil.After(r.tx.Now))
 	of.deadline = is(e.Deadline, e.Deadline != nil && e.Deadline.After(r.tx.Now))
+	if e.ApprovalID != "" {
+		of.consent = r.getConsent()
+		of.consent.until = is(e.ApprovedUntil, e.ApprovedUntil.After(r.tx.Now))
+	}
 	if (of.lease != never) != (e.LeasedBy != "") {
 		r.t.Fatalf("a lease is neither there nor not: %+v", e)
 	}

@@ -30,6 +30,9 @@ type rules struct {
 	DeadlineInTake   bool // nothing is taken to be sent after its deadline
 	DeadlineNoticed  bool // what is open past it ends, or a person is asked
 	EndInReview      bool // sends exhausted: failed without doubt, a person with it
+	ApprovalInTake   bool // nothing is taken to be sent without a yes that holds
+	WorldInTake      bool // nor into another world than that which was agreed to
+	ApprovalEnds     bool // what is queued without one is withdrawn, or asked about if it is in doubt
 }
 
 var allRules = func() (r rules) {
@@ -73,6 +76,11 @@ func TestTheProtocolHolds(t *testing.T) {
 		{"floor, with a deadline", floored, dated(allAlive), ""},
 		{"look-up, with a deadline", lookedUp, dated(unbounded), ""},
 		{"no ability, with a deadline", unable, dated(unbounded), ""},
+		{"key, with an approval", keyedOnly, agreed(allAlive), ""},
+		{"close, with an approval", shutting, agreed(allAlive), ""},
+		{"floor, with an approval", floored, agreed(allAlive), ""},
+		{"look-up, with an approval", lookedUp, agreed(unbounded), ""},
+		{"no ability, with an approval and a deadline", unable, agreed(dated(unbounded)), ""},
 		{"key, with a failover that forgets the claim: one effect, though answers may contradict", keyedOnly, forgetfulAlive, "two effects"},
 	} {
 		t.Run("for "+c.name, func(t *testing.T) {
@@ -90,6 +98,12 @@ func TestTheProtocolHolds(t *testing.T) {
 // dated adds that the effect has a deadline, which may pass at any time.
 func dated(a assumptions) assumptions {
 	a.deadline = true
+	return a
+}
+
+// agreed adds that a person must agree to the effect, whose yes holds for a time, and for the world that they were shown.
+func agreed(a assumptions) assumptions {
+	a.approval = true
 	return a
 }
 
@@ -127,6 +141,9 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		{[]string{"DeadlineInTake"}, "look-up", lookedUp, dated(unbounded), "sent after its deadline"},
 		{[]string{"DeadlineInTake"}, "key", keyedOnly, dated(fair), "sent after its deadline"},
 		{[]string{"EndInReview"}, "floor", floored, unbounded, "stuck"},
+		{[]string{"ApprovalInTake"}, "key", keyedOnly, agreed(fair), "sent without an approval"},
+		{[]string{"ApprovalInTake"}, "floor", floored, agreed(unbounded), "sent without an approval"},
+		{[]string{"WorldInTake"}, "look-up", lookedUp, agreed(unbounded), "sent without an approval"},
 
 		// Evidence against a final state can't be had while nothing false becomes final; then it must change nothing.
 		{[]string{"FinalStays"}, "key", keyedOnly, fair, ""},
@@ -135,6 +152,8 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		{[]string{"VerdictUnfenced"}, "key", keyedOnly, fair, ""},
 		// For those who wait: without it what is late is found when it is due.
 		{[]string{"DeadlineNoticed"}, "look-up", lookedUp, dated(unbounded), ""},
+		// So is this: without it what nobody agrees to any more ends with its time.
+		{[]string{"ApprovalEnds"}, "none", unable, agreed(unbounded), ""},
 	}
 	db, known := modelDB(t), answers{}
 	for _, c := range table {

@@ -21,6 +21,7 @@ type world struct {
 	windowOver        bool        // the target has forgotten its keys
 	told              uint8       // final answers that clients have seen, a bit for each
 	tookLate          bool        // it was taken to be sent after its deadline
+	tookUnasked       bool        // it was taken to be sent without a yes that held, or into another world
 	wasted            bool        // positive evidence was thrown away while the operation was open
 	kills, pauses     uint8       // how often each has happened, as far as it is bounded
 	cancels, repeats  uint8
@@ -91,6 +92,7 @@ type assumptions struct {
 	keysLast   bool // the target never forgets a key
 	nobodyDies bool // no process is killed
 	deadline   bool // the effect has one
+	approval   bool // a person must agree to it
 }
 
 var (
@@ -123,6 +125,8 @@ func (w world) judge() string {
 		return "evidence thrown away"
 	case w.tookLate:
 		return "sent after its deadline"
+	case w.tookUnasked:
+		return "sent without an approval"
 	}
 	return ""
 }
@@ -185,6 +189,7 @@ func (m *protocol) outside(w world, add func(string, func(*world))) {
 			}
 		})
 	}
+	m.consentEnds(w, add)
 	if !m.assume.claimsLast && w.life == 0 && w.claimed && !w.row.state.final() {
 		add("failover: the claim is forgotten", func(n *world) { n.claimed, n.row, n.life = false, row{}, 1 })
 	}

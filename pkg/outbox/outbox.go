@@ -58,7 +58,7 @@ type Outbox struct {
 	sends     *prometheus.CounterVec
 }
 
-// ErrNotServed: this process has no target of that name. Nobody here could send the effect, ask about it, or settle it.
+// ErrNotServed means that this process has no target of that name. Nobody here could send the effect, ask about it, or settle it.
 var ErrNotServed = errors.New("target is not served by this process")
 
 // New makes an outbox for targets. Effects for others stay where they are.
