@@ -15,20 +15,29 @@ import (
 // ended are the states in which an operation has its final answer. No other is ever touched.
 const ended = "('succeeded', 'failed', 'canceled')"
 
+const (
+	// listAnswers reads what is due, by operations_to_expire.
+	listAnswers = `SELECT account_id, idempotency_key, created_at AS at FROM operations
+		WHERE response_expired_at IS NULL AND created_at < ? AND (created_at, account_id, idempotency_key) > (?, ?, ?)
+		AND completed_at < ? AND state IN ` + ended + `
+		ORDER BY created_at, account_id, idempotency_key LIMIT ?`
+
+	// dropAnswers goes by the primary key. The CASE says what is in operations_to_expire so that PostgreSQL does not see it: without
+	// statistics, as after a restore, it takes a part of the table for a small one and would read all of the account's operations
+	// there (measured: 2.2 s a statement among 500 000).
+	dropAnswers = `UPDATE operations SET response_body = NULL, response_expired_at = ?
+		WHERE account_id = ? AND idempotency_key IN ? AND CASE WHEN response_expired_at IS NULL THEN true ELSE false END
+		AND completed_at < ? AND state IN ` + ended
+)
+
 // expire drops the answers that are past their retention.
 func (p *Purger) expire(ctx context.Context) (int64, error) {
 	until := p.DB.Now().Add(-p.Response)
 	list := func(read *gorm.DB, after row) *gorm.DB {
-		return read.Raw(`SELECT account_id, idempotency_key, created_at AS at FROM operations
-			WHERE response_expired_at IS NULL AND created_at < ? AND (created_at, account_id, idempotency_key) > (?, ?, ?)
-			AND completed_at < ? AND state IN `+ended+`
-			ORDER BY created_at, account_id, idempotency_key LIMIT ?`,
-			until, after.At, after.AccountID, after.IdempotencyKey, until, listed)
+		return read.Raw(listAnswers, until, after.At, after.AccountID, after.IdempotencyKey, until, listed)
 	}
 	return p.sweep(ctx, list, func(tx database.Tx, account string, keys []string) (int64, error) {
-		update := tx.Exec(`UPDATE operations SET response_body = NULL, response_expired_at = ?
-			WHERE account_id = ? AND idempotency_key IN ? AND response_expired_at IS NULL AND completed_at < ? AND state IN `+ended,
-			tx.Now, account, padded(keys), until)
+		update := tx.Exec(dropAnswers, tx.Now, account, padded(keys), until)
 		return update.RowsAffected, update.Error
 	})
 }

@@ -22,15 +22,24 @@ type gone struct {
 	CreatedAt      time.Time
 }
 
+const (
+	// listTombstones reads what is due, by operations_to_forget.
+	listTombstones = `SELECT account_id, idempotency_key, response_expired_at AS at FROM operations
+		WHERE response_expired_at IS NOT NULL AND response_expired_at < ? AND (response_expired_at, account_id, idempotency_key) > (?, ?, ?)
+		ORDER BY response_expired_at, account_id, idempotency_key LIMIT ?`
+
+	// removeTombstones goes by the primary key.
+	removeTombstones = `DELETE FROM operations WHERE account_id = ? AND idempotency_key IN ? AND response_expired_at < ? AND state IN ` + ended + `
+		AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.account_id = operations.account_id AND r.operation_id = operations.id AND r.state = 'open')
+		RETURNING id, idempotency_key, state, fingerprint, route, resource_id, created_at`
+)
+
 // forget removes the tombstones that are past their retention, unless a person is still asked about their operation, or one that follows
 // it is still known.
 func (p *Purger) forget(ctx context.Context) (int64, error) {
 	until := p.DB.Now().Add(-p.Tombstone - Skew(p.Tombstone))
 	list := func(read *gorm.DB, after row) *gorm.DB {
-		return read.Raw(`SELECT account_id, idempotency_key, response_expired_at AS at FROM operations
-			WHERE response_expired_at IS NOT NULL AND response_expired_at < ? AND (response_expired_at, account_id, idempotency_key) > (?, ?, ?)
-			ORDER BY response_expired_at, account_id, idempotency_key LIMIT ?`,
-			until, after.At, after.AccountID, after.IdempotencyKey, listed)
+		return read.Raw(listTombstones, until, after.At, after.AccountID, after.IdempotencyKey, listed)
 	}
 	return p.sweep(ctx, list, func(tx database.Tx, account string, keys []string) (int64, error) {
 		keys, err := p.unfollowed(tx, account, keys)
@@ -38,10 +47,7 @@ func (p *Purger) forget(ctx context.Context) (int64, error) {
 			return 0, err
 		}
 		var removed []gone
-		err = tx.Raw(`DELETE FROM operations WHERE account_id = ? AND idempotency_key IN ? AND response_expired_at < ? AND state IN `+ended+`
-			AND NOT EXISTS (SELECT 1 FROM reviews r WHERE r.account_id = operations.account_id AND r.operation_id = operations.id AND r.state = 'open')
-			RETURNING id, idempotency_key, state, fingerprint, route, resource_id, created_at`,
-			account, padded(keys), until).Scan(&removed).Error
+		err = tx.Raw(removeTombstones, account, padded(keys), until).Scan(&removed).Error
 		if err != nil {
 			return 0, fmt.Errorf("remove tombstones: %w", err)
 		}

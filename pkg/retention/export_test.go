@@ -1,0 +1,8 @@
+package retention
+
+const (
+	ListAnswers      = listAnswers
+	DropAnswers      = dropAnswers
+	ListTombstones   = listTombstones
+	RemoveTombstones = removeTombstones
+)
