@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Files are what is outside the database, in one directory: who can change the one should not be able to change the other.
@@ -58,7 +59,7 @@ func (f Files) believe(public string) error {
 		return fmt.Errorf("keep the public key: %w", err)
 	}
 	_, err = file.WriteString(public + "\n") // one write, so that processes that start together do not mix theirs
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(err, file.Sync(), file.Close(), giveAs(f.KeysFile(), f.Dir)); err != nil {
 		return fmt.Errorf("keep the public key: %w", err)
 	}
 	return nil
@@ -118,10 +119,38 @@ func write(path string, content []byte) (temporary string, err error) {
 		return "", err
 	}
 	_, err = file.Write(content)
-	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+	if err := errors.Join(err, takeAfter(file.Name(), path), file.Sync(), file.Close()); err != nil {
 		return "", errors.Join(err, os.Remove(file.Name()))
 	}
 	return file.Name(), nil
+}
+
+// takeAfter lets a new file be read by those who read the one whose place it takes; where there is none, it belongs to whoever has the directory.
+func takeAfter(file, path string) error {
+	before, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return giveAs(file, filepath.Dir(path))
+	case err != nil:
+		return err
+	}
+	return errors.Join(os.Chmod(file, before.Mode().Perm()), giveAs(file, path))
+}
+
+// giveAs gives a file to the owner of another: an operator who is root must not leave behind what the service can't read.
+func giveAs(file, other string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(other)
+	if err != nil {
+		return err
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return nil
+	}
+	return os.Chown(file, int(owner.Uid), int(owner.Gid))
 }
 
 func syncDir(path string) error {

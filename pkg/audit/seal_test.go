@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -312,6 +313,41 @@ func TestKeys(t *testing.T) {
 			}
 		})
 	})
+}
+
+// Whoever could read a file can read the one that takes its place, and nobody else, also when an operator's root has written it.
+func TestFilesKeepTheirReaders(t *testing.T) {
+	const somebody = 4711
+	files := audit.Files{Dir: t.TempDir(), Service: "tickets", KeyFile: filepath.Join(t.TempDir(), "key")}
+	asRoot := os.Geteuid() == 0
+	if asRoot {
+		if err := errors.Join(os.Chown(files.Dir, somebody, somebody), os.Chown(filepath.Dir(files.KeyFile), somebody, somebody)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(path string, mode os.FileMode) {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if owner := info.Sys().(*syscall.Stat_t).Uid; info.Mode().Perm() != mode || asRoot && owner != somebody {
+			t.Errorf("%s has the mode %o and belongs to %d", path, info.Mode().Perm(), owner)
+		}
+	}
+	if _, err := files.CreateKey(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	check(files.KeyFile, 0o600)
+	check(files.KeysFile(), 0o644)
+	if err := os.Chmod(files.KeyFile, 0o440); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.RotateKey(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	check(files.KeyFile, 0o440)
+	check(files.KeysFile(), 0o644)
 }
 
 func copyFile(t *testing.T, from, to string) {
