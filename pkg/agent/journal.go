@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -29,9 +30,9 @@ type Journal struct {
 }
 
 // Open opens the journal of a path, or makes it, and keeps every other process from it until Close. What is left of a record that was being written
-// when its writer died is cut off, so that the next one does not run into it.
+// when its writer died is cut off, so that the next one does not run into it; the last whole one is written once more.
 func Open(path string) (*Journal, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600) // commands are nobody else's business
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // commands are nobody else's business
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
@@ -100,7 +101,8 @@ func (j *Journal) note(e *Entry, r record) error {
 }
 
 // write appends a record. After a failure nothing is appended any more: part of a line may be there, and a sync that has failed once says nothing
-// when it succeeds later. Open mends both.
+// when it succeeds later, since the system may have dropped what it could not write and go on showing it to readers. So at most the last record of
+// a journal is not on disk, and Open writes that one again.
 func (j *Journal) write(r *record) error {
 	if j.broken != nil {
 		return fmt.Errorf("write journal %s: it has failed before, and has to be opened again: %w", j.Path, j.broken)
@@ -146,15 +148,22 @@ func (j *Journal) load() error {
 		}
 	}
 	if whole == 0 {
-		if _, err := j.file.WriteString(header); err != nil {
-			return err
-		}
+		data, whole = []byte(header), len(header)
 	}
-	return j.settleOnDisk()
+	return j.settleOnDisk(data[:whole])
 }
 
-// settleOnDisk syncs the file and its name. Whoever wrote what was just read may have died before it came to that, and we are about to act on it.
-func (j *Journal) settleOnDisk() error {
+// settleOnDisk writes the last line of a journal where it stands, and syncs the file and its name. Whoever wrote what was just read may have died
+// before its sync, or have been told that it failed; reading does not tell whether the disk has it, and we are about to act on it. The same bytes in
+// the same place change nothing where it has. All before it was synced before it was written.
+func (j *Journal) settleOnDisk(text []byte) error {
+	last := bytes.LastIndexByte(text[:len(text)-1], '\n') + 1
+	if _, err := j.file.Seek(int64(last), io.SeekStart); err != nil {
+		return err
+	}
+	if _, err := j.file.Write(text[last:]); err != nil { // and here the next record follows
+		return err
+	}
 	if err := j.file.Sync(); err != nil {
 		return err
 	}
@@ -170,6 +179,8 @@ func advise(err error) error {
 	switch {
 	case errors.Is(err, ErrDamaged):
 		return fmt.Errorf("%w. Nothing was changed. Keep a copy of the file, and settle with each target, by the keys that are readable in it, what was sent; then begin a new journal", err)
+	case errors.Is(err, ErrOtherRelease):
+		return fmt.Errorf("%w. Nothing was changed or sent; use the release that has written it, or a newer one", err)
 	case errors.Is(err, ErrNotAJournal):
 		return fmt.Errorf("%w. Nothing was changed; name another file", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -103,7 +104,10 @@ func TestADamagedJournal(t *testing.T) {
 			damaged[at] ^= 4
 			_, _, err := agent.Scan(damaged)
 			want := agent.ErrDamaged
-			if at < len(agent.Header) {
+			switch {
+			case at == len(agent.Header)-2: // the version
+				want = agent.ErrOtherRelease
+			case at < len(agent.Header):
 				want = agent.ErrNotAJournal
 			}
 			if !errors.Is(err, want) {
@@ -128,9 +132,6 @@ func TestADamagedJournal(t *testing.T) {
 			return append(append(bytes.Clone(data[:ends[2]]), make([]byte, 64)...), data[ends[2]:]...)
 		},
 		"its last record, changed later": func() []byte { return bytes.Replace(data, data[len(data)-9:], []byte("0000000}\n"), 1) },
-		"a record of another release": func() []byte {
-			return append(bytes.Clone(data[:ends[0]]), agent.Line(`{"n":1,"entry":1,"at":"2026-01-01T00:00:00Z","dream":{}}`)...)
-		},
 		"a record that says nothing": func() []byte {
 			return append(bytes.Clone(data[:ends[1]]), agent.Line(`{"n":2,"entry":1,"at":"2026-01-01T00:00:00Z"}`)...)
 		},
@@ -151,7 +152,7 @@ func TestADamagedJournal(t *testing.T) {
 
 func TestOpen(t *testing.T) {
 	t.Run("leaves the file of somebody else alone", func(t *testing.T) {
-		for _, text := range []string{"x", "#!/bin/sh\n", "einmal agent journal 2\n", "no line feed, as a torn record has none"} {
+		for _, text := range []string{"x", "#!/bin/sh\n", "einmal agent journal of mine\n", "no line feed, as a torn record has none"} {
 			path := filepath.Join(t.TempDir(), "notes")
 			write(t, path, []byte(text))
 			if _, err := agent.Open(path); !errors.Is(err, agent.ErrNotAJournal) {
@@ -181,6 +182,30 @@ func TestOpen(t *testing.T) {
 		}
 		second.Close()
 	})
+	t.Run("writes its last record once more, since it may be that only the system's memory has it", func(t *testing.T) {
+		data := written(t)
+		path := filepath.Join(t.TempDir(), "journal")
+		write(t, path, data)
+		before := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(path, before, before); err != nil {
+			t.Fatal(err)
+		}
+		journal, err := agent.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer journal.Close()
+		info, err := os.Stat(path)
+		if err != nil || time.Since(info.ModTime()) > time.Minute {
+			t.Errorf("nothing was written, %v", err)
+		}
+		if err := agent.Note(journal, 0, agent.Budget{Attempts: 7}); err != nil {
+			t.Fatal(err)
+		}
+		if left, err := os.ReadFile(path); err != nil || !bytes.HasPrefix(left, data) || len(left) == len(data) {
+			t.Errorf("it is no longer what it was, and a record behind it, %v", err)
+		}
+	})
 	t.Run("is for its owner alone", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "journal")
 		journal, err := agent.Open(path)
@@ -200,6 +225,41 @@ func TestOpen(t *testing.T) {
 	})
 }
 
+// A journal that says what this release does not know is sound, and whoever has it needs the other release and nothing else.
+func TestAJournalOfAnotherRelease(t *testing.T) {
+	record := string(agent.Line(`{"n":1,"entry":1,"at":"2026-01-01T00:00:00Z","dream":{}}`))
+	member := string(agent.Line(`{"n":1,"entry":1,"at":"2026-01-01T00:00:00Z","intention":{"run":"r","step":"s","key":"k","dream":1}}`))
+	for name, text := range map[string]string{
+		"of another form":                    "einmal agent journal 2\nwhatever",
+		"with a record that is not known":    agent.Header + record,
+		"with a member that is not known":    agent.Header + member,
+		"with one, and a torn record behind": agent.Header + member + "0000",
+	} {
+		t.Run(name+" is refused and left as it is", func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal")
+			write(t, path, []byte(text))
+			_, opened := agent.Open(path)
+			_, read := agent.Read(path)
+			for _, err := range []error{opened, read} {
+				if !errors.Is(err, agent.ErrOtherRelease) || errors.Is(err, agent.ErrDamaged) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "use the release that has written it") {
+					t.Errorf("got %v", err)
+				}
+			}
+			if left, err := os.ReadFile(path); err != nil || string(left) != text {
+				t.Errorf("it has become %q, %v", left, err)
+			}
+		})
+	}
+	t.Run("that is older, and does not say what was added since, is read", func(t *testing.T) {
+		older := agent.Header + string(agent.Line(`{"n":1,"entry":1,"at":"2026-01-01T00:00:00Z","intention":{"run":"r","step":"s","key":"k"}}`)) +
+			string(agent.Line(`{"n":2,"entry":1,"at":"2026-01-01T00:00:00Z","end":{"outcome":"person","reason":"the budget is spent"}}`))
+		entries, err := agent.Entries([]byte(older))
+		if err != nil || len(entries) != 1 || entries[0].Report().Advice == "" {
+			t.Errorf("got %+v, %v", entries, err)
+		}
+	})
+}
+
 // Whatever a journal holds, reading it ends, and what is whole of it reads the same alone: a torn end changes nothing before it, and what is whole
 // stays whole when something torn follows.
 func FuzzScan(f *testing.F) {
@@ -211,7 +271,7 @@ func FuzzScan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		records, whole, err := agent.Scan(data)
 		if err != nil {
-			if !errors.Is(err, agent.ErrDamaged) && !errors.Is(err, agent.ErrNotAJournal) || records != 0 || whole != 0 {
+			if !errors.Is(err, agent.ErrDamaged) && !errors.Is(err, agent.ErrNotAJournal) && !errors.Is(err, agent.ErrOtherRelease) || records != 0 || whole != 0 {
 				t.Fatalf("%d records, %d bytes, %v", records, whole, err)
 			}
 			return

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -13,7 +14,13 @@ import (
 )
 
 // header is the first line of a journal. Whatever does not begin with it is somebody else's file, and is neither read nor cut.
-const header = "einmal agent journal 1\n"
+//
+// Every release reads the journals of those before it. A record gains members without another version: each is one that may be missing, and a release
+// that does not know it refuses the whole journal ([ErrOtherRelease]) instead of acting without what it says. So after a step back to an
+// older release the newer one has to finish what it has begun. The version rises when lines are written in another form.
+const header = journals + "1\n"
+
+const journals = "einmal agent journal "
 
 // record is one line of the journal after the header: eight hexadecimal digits of a CRC-32C, a space, JSON, and a line feed.
 //
@@ -37,6 +44,9 @@ type record struct {
 
 // ErrNotAJournal means that a file is something else. It is left as it is.
 var ErrNotAJournal = errors.New("the file is no journal of an agent")
+
+// ErrOtherRelease means that a journal is whole, and says something that this release does not know. It is left as it is.
+var ErrOtherRelease = errors.New("the journal was written by another release of the agent")
 
 // ErrDamaged means that a record in the middle of the journal can't be read, although it was on disk: others follow it. Nothing is cut, since what
 // was sent may stand there.
@@ -68,6 +78,9 @@ func scan(data []byte) (records []record, whole int, err error) {
 		if len(begun) < len(header) && bytes.HasPrefix([]byte(header), begun) {
 			return nil, 0, nil
 		}
+		if first, _, ended := bytes.Cut(data, []byte("\n")); ended && isVersion(first) {
+			return nil, 0, fmt.Errorf("%w: its first line is %q", ErrOtherRelease, first)
+		}
 		return nil, 0, ErrNotAJournal
 	}
 	for whole = len(header); whole < len(data); {
@@ -78,7 +91,7 @@ func scan(data []byte) (records []record, whole int, err error) {
 		}
 		r, err := parse(text, int64(len(records)+1))
 		if err != nil {
-			return nil, 0, fmt.Errorf("%w: at byte %d: %w", ErrDamaged, whole, err)
+			return nil, 0, fmt.Errorf("%w (at byte %d)", err, whole)
 		}
 		records = append(records, r)
 		whole += len(line) + 1
@@ -87,6 +100,13 @@ func scan(data []byte) (records []record, whole int, err error) {
 		return nil, 0, fmt.Errorf("%w: the record after number %d, at byte %d, has been changed since it was written", ErrDamaged, len(records), whole)
 	}
 	return records, whole, nil
+}
+
+// isVersion tells whether a line is the header of a journal of some version.
+func isVersion(line []byte) bool {
+	version, found := strings.CutPrefix(string(line), journals)
+	_, err := strconv.ParseUint(version, 10, 16)
+	return found && err == nil
 }
 
 // checked is the JSON of a line whose checksum is right.
@@ -98,10 +118,14 @@ func checked(line []byte) (text []byte, sound bool) {
 
 func parse(text []byte, number int64) (r record, err error) {
 	if err := json.Unmarshal(text, &r, json.RejectUnknownMembers(true)); err != nil {
-		return r, fmt.Errorf("it was written by another release: %w", err)
+		why := ErrDamaged
+		if unknown := (*json.SemanticError)(nil); errors.As(err, &unknown) {
+			why = ErrOtherRelease // its checksum is right, and it is JSON
+		}
+		return r, fmt.Errorf("%w: record %d: %w", why, number, err)
 	}
 	if r.Number != number {
-		return r, fmt.Errorf("it has the number %d where %d is expected", r.Number, number)
+		return r, fmt.Errorf("%w: a record has the number %d where %d is expected", ErrDamaged, r.Number, number)
 	}
 	return r, nil
 }
