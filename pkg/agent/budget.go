@@ -1,8 +1,8 @@
 package agent
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -13,9 +13,6 @@ type Budget struct {
 	LongestWaitSeconds int64  `json:"longest_wait_seconds,omitzero"` // before any one request
 	Cost               *int64 `json:"cost,omitzero"`                 // without one there is no limit
 }
-
-// ErrBudget means that going on would take more than was given.
-var ErrBudget = errors.New("the budget is spent")
 
 // intentionBudget is for a step that says nothing else. Five attempts with their pauses outlast a restart of a service; a quarter of an hour is
 // more than a rollout takes, and less than a person minds waiting; a minute is what a service asks for where a person has to act first.
@@ -83,30 +80,36 @@ func spentBy(entries ...*Entry) (s spent) {
 	return s
 }
 
-// attempt says why there is no other attempt. cost is what it would add.
-func (b Budget) attempt(s spent, cost int64) error {
+// attempt says what another attempt lacks. cost is what it would add.
+func (b Budget) attempt(of string, s spent, cost int64) *Shortage {
 	switch {
 	case s.attempts >= b.Attempts:
-		return fmt.Errorf("%w: %d attempts of %d were made", ErrBudget, s.attempts, b.Attempts)
+		return &Shortage{Of: of, Member: "attempts", Least: int64(s.attempts) + 1, why: fmt.Sprintf("%d attempts of %d were made", s.attempts, b.Attempts)}
 	case b.Cost != nil && s.cost+cost > *b.Cost:
-		return fmt.Errorf("%w: it costs %d, and %d of %d are spent", ErrBudget, cost, s.cost, *b.Cost)
+		return &Shortage{Of: of, Member: "cost", Least: s.cost + cost, why: fmt.Sprintf("it costs %d, and %d of %d are spent", cost, s.cost, *b.Cost)}
 	}
 	return nil
 }
 
-// wait says why there is no such wait.
-func (b Budget) wait(s spent, wait time.Duration) error {
+// wait says what such a wait lacks.
+func (b Budget) wait(of string, s spent, wait time.Duration) *Shortage {
 	longest, left := time.Duration(b.LongestWaitSeconds)*time.Second, time.Until(b.deadline(s))
+	due := fmt.Sprintf("the next request is due in %v", wait.Round(time.Second))
+	deadline := Shortage{Of: of, Member: "deadline_seconds", Least: wholeSeconds(time.Since(s.since) + wait), Since: s.since}
 	switch {
 	case wait > longest:
-		return fmt.Errorf("%w: the next request is due in %v, and the longest wait is %v", ErrBudget, wait.Round(time.Second), longest)
+		return &Shortage{Of: of, Member: "longest_wait_seconds", Least: wholeSeconds(wait), why: fmt.Sprintf("%s, and the longest wait is %v", due, longest)}
 	case left <= 0:
-		return fmt.Errorf("%w: its deadline was %s", ErrBudget, b.deadline(s).Format(time.RFC3339))
+		deadline.why = "its deadline was " + b.deadline(s).Format(time.RFC3339)
+		return &deadline
 	case wait > left:
-		return fmt.Errorf("%w: the next request is due in %v, and the deadline is in %v", ErrBudget, wait.Round(time.Second), left.Round(time.Second))
+		deadline.why = fmt.Sprintf("%s, and the deadline is in %v", due, left.Round(time.Second))
+		return &deadline
 	}
 	return nil
 }
+
+func wholeSeconds(d time.Duration) int64 { return int64(math.Ceil(d.Seconds())) }
 
 func (b Budget) deadline(s spent) time.Time {
 	return s.since.Add(time.Duration(b.DeadlineSeconds) * time.Second)

@@ -146,7 +146,10 @@ func (s Seen) clipped() Seen {
 
 // String says what was seen to a person.
 func (s Seen) String() string {
-	text := string(s.Reading)
+	text, said := words[s.Reading]
+	if !said { // a code, or the state of an operation
+		text = string(s.Reading)
+	}
 	if s.Status != 0 {
 		text = fmt.Sprintf("%d %s", s.Status, text)
 	}

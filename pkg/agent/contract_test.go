@@ -224,7 +224,7 @@ func TestATargetThatCanDoLess(t *testing.T) {
 				w.ability = ability
 				r := w.one(within(create, `{"attempts":1}`))
 				w.ends(r, agent.Unknown, 1)
-				if r.ExitCode != 3 || r.Effect != problem.EffectUnknown || strings.Contains(r.Advice, "resume") != (ability == agent.Keys) {
+				if r.ExitCode != 3 || r.Effect != problem.EffectUnknown || strings.Contains(r.Advice, "remembers this one") != (ability == agent.Keys) {
 					t.Errorf("exit status %d, effect %s, advice: %s", r.ExitCode, r.Effect, r.Advice)
 				}
 			})

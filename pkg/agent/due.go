@@ -18,11 +18,11 @@ func (a *Agent) due(ctx context.Context, e *Entry, next Action, tries int, free 
 		if entry.attempts > 0 {
 			cost = 0 // its effect is the same, and is counted
 		}
-		if err := e.Budget.attempt(entry, cost); err != nil {
-			return fmt.Errorf("of the intention, %w", err)
+		if short := e.Budget.attempt(ofStep, entry, cost); short != nil {
+			return short
 		}
-		if err := a.runBudget(e.Run).attempt(run, cost); err != nil {
-			return fmt.Errorf("of the run, %w", err)
+		if short := a.runBudget(e.Run).attempt(ofRun, run, cost); short != nil {
+			return short
 		}
 	}
 	last := e.last()
@@ -63,11 +63,11 @@ func waitsFor(e *Entry) string {
 
 // mayWait says which budget does not allow a wait.
 func (a *Agent) mayWait(e *Entry, entry, run spent, wait time.Duration) error {
-	if err := e.Budget.wait(entry, wait); err != nil {
-		return fmt.Errorf("of the intention, %w", err)
+	if short := e.Budget.wait(ofStep, entry, wait); short != nil {
+		return short
 	}
-	if err := a.runBudget(e.Run).wait(run, wait); err != nil {
-		return fmt.Errorf("of the run, %w", err)
+	if short := a.runBudget(e.Run).wait(ofRun, run, wait); short != nil {
+		return short
 	}
 	return nil
 }

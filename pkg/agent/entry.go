@@ -50,8 +50,9 @@ func (o Outcome) Settled() bool {
 
 // End is how an entry was left: settled, or handed over.
 type End struct {
-	Outcome Outcome `json:"outcome"`
-	Reason  string  `json:"reason"`
+	Outcome  Outcome   `json:"outcome"`
+	Reason   string    `json:"reason"`
+	Shortage *Shortage `json:"shortage,omitzero"` // if the reason is a budget
 }
 
 // Request is one that was sent about an entry, and what was seen of it.

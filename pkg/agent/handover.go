@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/einmal/einmal/pkg/problem"
@@ -15,6 +16,7 @@ type Report struct {
 	ExitCode  int            `json:"exit_code"`
 	Effect    problem.Effect `json:"effect"`
 	Reason    string         `json:"reason,omitzero"`
+	Shortage  *Shortage      `json:"shortage,omitzero"`
 	Advice    string         `json:"advice"`
 	Key       string         `json:"key"`
 	URL       string         `json:"url"`
@@ -36,7 +38,7 @@ func (e *Entry) Report() Report {
 		requests[i].Seen.Response = nil // the final one stands by itself
 	}
 	return Report{
-		Run: e.Run, Step: e.Step, Outcome: e.End.Outcome, ExitCode: e.Standing().ExitCode(), Effect: e.Effect(), Reason: e.End.Reason, Advice: e.advice(),
+		Run: e.Run, Step: e.Step, Outcome: e.End.Outcome, ExitCode: e.Standing().ExitCode(), Effect: e.Effect(), Reason: e.End.Reason, Shortage: e.End.Shortage, Advice: e.advice(),
 		Key: e.Key, URL: e.URL, Ability: e.Ability, Command: e.Command, Retry: e.Retry, RetryOf: e.RetryOf, Budget: e.Budget,
 		BegunAt: e.At, Operation: e.Operation(), Requests: requests, Response: e.Response(),
 	}
@@ -69,24 +71,50 @@ func (e *Entry) advice() string {
 	case Executed, Replayed:
 		return "It is done; the same step again is answered from here."
 	case Refused:
-		return "It has not happened, and the same is not tried again. What is changed is another step, which says retry_of: " + e.Step + "."
+		return e.adviceRefused()
 	case Conflict:
 		return "The key belongs to another command at the target, and nothing was done for this one. Find out which of the two was meant; never choose another key for it. " + lookUp
 	case NeedsPerson:
-		if op := e.Operation(); op.ApprovalID != "" {
-			return fmt.Sprintf("Nothing has happened yet: approval %s has to be decided. Then resume.", op.ApprovalID)
-		}
-		if first(e) == HandOver { // as the target or the step says, it is sent once
-			return "Nothing has happened, and it is not sent again under this name. Mend what the reason says, and name another step."
-		}
-		return "Nothing has happened. Mend what the reason says, or give it a larger budget, and resume: it goes on under the same key."
+		return e.adviceForPerson()
 	case Unknown:
 	}
+	const doubt = "It may have happened. Don't send it under another key. "
 	switch {
+	case e.Ability == Operations && e.End.Shortage != nil:
+		return doubt + lookUp + " Resume asks again. To let it go on under this key, " + e.relief() + "."
 	case e.Ability == Operations:
-		return "It may have happened. Don't send it under another key. " + lookUp + " Resume asks again, and sends under this key only."
+		return doubt + lookUp + " Resume asks again, and sends under this key only."
+	case e.Ability == Keys && e.Retry != Never && e.End.Shortage != nil:
+		return doubt + "The target remembers this one. To send the same under it again, " + e.relief() + "."
 	case e.Ability == Keys && e.Retry != Never:
-		return "It may have happened. Don't send it under another key. The target remembers this one: mend what the reason says, or give it a larger budget, and resume: it sends the same again."
+		return doubt + "The target remembers this one: mend what the reason says, and resume: it sends the same again."
 	}
 	return "It may have happened, and the target can't tell. Look there for what the command asks for before anything is sent: only if it is not there, name another step."
+}
+
+// adviceRefused is for what has not happened, and will not be tried again.
+func (e *Entry) adviceRefused() string {
+	again := "What is changed is another step, which says retry_of: " + e.Step + "."
+	last := e.last().Seen
+	switch {
+	case last.Reading == Code(problem.RouteNotFound), last.Reading == Code(problem.MethodNotAllowed),
+		last.Reading == StatusRefused && (last.Status == http.StatusNotFound || last.Status == http.StatusMethodNotAllowed):
+		return fmt.Sprintf("It has not happened: there is no %s %s at %s. Both are part of the step, the target's URL as well as the command. %s", e.Command.Method, e.Command.Path, e.URL, again)
+	}
+	return "It has not happened, and the same is not tried again. " + again
+}
+
+// adviceForPerson is for what has not happened, and may yet.
+func (e *Entry) adviceForPerson() string {
+	switch last := e.last().Seen; {
+	case e.Operation().ApprovalID != "":
+		return fmt.Sprintf("Nothing has happened yet: approval %s has to be decided. Then resume.", e.Operation().ApprovalID)
+	case first(e) == HandOver: // as the target or the step says, it is sent once
+		return "Nothing has happened, and it is not sent again under this name. Mend what the reason says, and name another step."
+	case last.Reading == NotConnected && e.End.Shortage != nil:
+		return fmt.Sprintf("Nothing has happened. If %s is the right place, %s: it goes on under the same key. If not, begin another run: the target's URL is part of the step.", e.URL, e.relief())
+	case e.End.Shortage != nil:
+		return fmt.Sprintf("Nothing has happened. Mend what the reason says, and %s: it goes on under the same key.", e.relief())
+	}
+	return "Nothing has happened. Mend what the reason says, and resume: it goes on under the same key."
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 var (
@@ -21,19 +22,20 @@ var (
 // step is an error about all of them.
 func (a *Agent) plan(steps []Step) ([]planned, error) {
 	var plan []planned
-	var wrong []error
+	var invalid []string
 	for i, s := range steps {
 		in, violations := s.intention(a.config.Run, a.config.Targets)
 		for _, violation := range violations {
-			wrong = append(wrong, fmt.Errorf("%w: step %d: %s", ErrInvalid, i+1, violation))
+			invalid = append(invalid, fmt.Sprintf("step %d: %s", i+1, violation))
 		}
 		if len(violations) == 0 {
 			plan = append(plan, planned{intention: in, entry: a.entry(in.Run, in.Step), budget: s.Budget})
 		}
 	}
-	if len(wrong) > 0 {
-		return nil, errors.Join(wrong...)
+	if len(invalid) > 0 {
+		return nil, fmt.Errorf("%w: %s", ErrInvalid, strings.Join(invalid, "; "))
 	}
+	var wrong []error
 	for i, p := range plan {
 		if p.entry != nil {
 			wrong = append(wrong, differs(p.intention, p.entry.Intention))
@@ -69,12 +71,17 @@ func (a *Agent) entry(run, step string) *Entry {
 func differs(now, begun Intention) error {
 	switch {
 	case !now.Command.Equal(begun.Command):
-		return fmt.Errorf("%w: step %s of run %s names another command: %s. Nothing was sent. Find out which was meant; a deliberate second action is a step of another name",
-			ErrStepChanged, begun.Step, begun.Run, begun.Command.short())
+		return fmt.Errorf("%w: step %s of run %s names another command already: it was %s, and now it is %s. Nothing was sent. "+
+			"Find out which was meant: the first is what the step stays, and a deliberate second action is a step of another name",
+			ErrStepChanged, begun.Step, begun.Run, begun.Command.short(), now.Command.short())
 	case now.URL != begun.URL:
-		return fmt.Errorf("%w: step %s of run %s was begun at %s, where its key is known, not at %s. Nothing was sent", ErrTargetChanged, begun.Step, begun.Run, begun.URL, now.URL)
+		return fmt.Errorf("%w: step %s of run %s was begun at %s, where its key is known, not at %s. Nothing was sent. "+
+			"Give the first URL again; if that was wrong and the step was refused there, another step with retry_of %s goes to the right one, else a step of another run",
+			ErrTargetChanged, begun.Step, begun.Run, begun.URL, now.URL, begun.Step)
 	case now.Ability != begun.Ability, now.Retry != begun.Retry, now.RetryOf != begun.RetryOf:
-		return fmt.Errorf("%w: step %s of run %s was begun with ability %s, retry %s and retry_of %q. Nothing was sent", ErrStepChanged, begun.Step, begun.Run, begun.Ability, begun.Retry, begun.RetryOf)
+		return fmt.Errorf("%w: step %s of run %s was begun with ability %s, retry %s and retry_of %q, and now has %s, %s and %q. Nothing was sent. "+
+			"Give the first again; what is meant otherwise is a step of another name",
+			ErrStepChanged, begun.Step, begun.Run, begun.Ability, begun.Retry, begun.RetryOf, now.Ability, now.Retry, now.RetryOf)
 	}
 	return nil
 }
@@ -112,7 +119,7 @@ func (c Command) short() string {
 	const most = 200
 	body := string(c.Body)
 	if len(body) > most {
-		body = body[:most] + "…"
+		body = strings.ToValidUTF8(body[:most], "") + "…"
 	}
 	return fmt.Sprintf("%s %s %s", c.Method, c.Path, body)
 }

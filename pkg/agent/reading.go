@@ -37,6 +37,26 @@ const (
 	StatusNotFollow Reading = "status 3xx" // redirects of a write are not followed
 )
 
+// words are the readings of no code for a person.
+var words = map[Reading]string{
+	Finished:     "done",
+	Accepted:     "accepted, it goes on",
+	NotConnected: "no connection, so nothing was sent",
+	NoAnswer:     "sent, and no answer came",
+	Unreadable:   "an answer that can't be understood",
+	UnknownCode:  "a problem of a code that this agent does not know",
+	Foreign:      "an operation of another run under this key",
+	Interrupted:  "the agent ended before it knew of an answer",
+
+	StatusSuccess:   "done",
+	StatusRefused:   "refused",
+	StatusNotLetIn:  "not let in: is it the right token?",
+	StatusConflict:  "in progress, or done already",
+	StatusLimited:   "too busy, or asked too often",
+	StatusFailed:    "it has failed, and may have done it before",
+	StatusNotFollow: "a redirect, which is not followed",
+}
+
 // Code is the reading of a problem.
 func Code(code problem.Code) Reading { return Reading(code) }
 

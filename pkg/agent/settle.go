@@ -25,7 +25,9 @@ func (a *Agent) settle(ctx context.Context, e *Entry) error {
 		// The first question after a restart, or when a person has asked again, is free: it sends nothing, and may tell.
 		looked = next != RetrySameKey
 		if err := a.due(ctx, e, next, tries, tries == 0 && looked); err != nil {
-			return a.end(e, handedOver(e, err.Error()))
+			end := handedOver(e, err.Error())
+			errors.As(err, &end.Shortage)
+			return a.end(e, end)
 		}
 		var s Seen
 		var err error

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -57,7 +59,7 @@ func ParseSteps(text []byte) ([]Step, error) {
 		}
 	}
 	if len(steps) == 0 {
-		return nil, fmt.Errorf("%w: there is none; give JSON objects with at least a path", ErrInvalid)
+		return nil, fmt.Errorf(`%w: there is none; give JSON objects with at least a path, such as {"path": "/v1/tickets", "body": {}}`, ErrInvalid)
 	}
 	return steps, nil
 }
@@ -69,17 +71,31 @@ func parseStep(value jsontext.Value) (s Step, err error) {
 	if len(value) > mostBytes {
 		return s, fmt.Errorf("it has %d bytes; %d are enough for any", len(value), mostBytes)
 	}
-	var members map[string]jsontext.Value
-	if err := json.Unmarshal(value, &members); err != nil {
+	if value.Kind() != '{' {
+		return s, errors.New("it is no JSON object; " + members)
+	}
+	var given map[string]jsontext.Value
+	if err := json.Unmarshal(value, &given); err != nil {
 		return s, err
 	}
-	for name, member := range members {
+	for name, member := range given {
 		if member.Kind() == 'n' {
 			return s, fmt.Errorf("/%s is null; leave it out where there is nothing to say", name)
 		}
 	}
-	return s, json.Unmarshal(value, &s, json.RejectUnknownMembers(true))
+	err = json.Unmarshal(value, &s, json.RejectUnknownMembers(true))
+	if wrong := (*json.SemanticError)(nil); errors.As(err, &wrong) {
+		if errors.Is(err, json.ErrUnknownName) {
+			return s, fmt.Errorf("%s is not known; %s", wrong.JSONPointer, members)
+		}
+		return s, fmt.Errorf("%s has another JSON type than it must have; %s", wrong.JSONPointer, members)
+	}
+	return s, err
 }
+
+// members are those of a step file, for whoever has to mend one.
+const members = `a step has step, target, method, path, retry, retry_of (texts), body (an object), cost (a whole number), ` +
+	`budget {attempts, deadline_seconds, longest_wait_seconds, cost} (whole numbers)`
 
 // intention puts a step into the form in which it is journaled, except for its key, and says everything that is wrong with it.
 func (s Step) intention(run string, targets map[string]Target) (in Intention, wrong []string) {
@@ -93,9 +109,9 @@ func (s Step) intention(run string, targets map[string]Target) (in Intention, wr
 	target, known := targets[s.Target]
 	switch {
 	case !known && s.Target == "":
-		wrong = append(wrong, "/target: it is missing; name one of "+names(targets))
+		wrong = append(wrong, "/target: it is missing; "+names(targets))
 	case !known:
-		wrong = append(wrong, fmt.Sprintf("/target: %q is none of %s", s.Target, names(targets)))
+		wrong = append(wrong, fmt.Sprintf("/target: there is no %q; %s", s.Target, names(targets)))
 	}
 	if s.Step != "" && !isName(s.Step) || strings.HasPrefix(s.Step, commandPrefix) {
 		wrong = append(wrong, fmt.Sprintf("/step: a name has 1 to %d visible ASCII characters and does not begin with %s", longestName, commandPrefix))
@@ -130,11 +146,18 @@ func isName(name string) bool {
 	return name != "" && len(name) <= longestName && !strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
+// names says which targets there are.
 func names(targets map[string]Target) string {
 	var all []string
-	for name := range targets {
-		all = append(all, fmt.Sprintf("%q", name))
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
+		if name == "" {
+			all = append(all, "the one without a name (for steps that say no target)")
+		} else {
+			all = append(all, strconv.Quote(name))
+		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	if len(all) == 0 {
+		return "the agent was given none"
+	}
+	return "the agent was given " + strings.Join(all, ", ")
 }

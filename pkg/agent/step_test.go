@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,6 +44,18 @@ func TestParseSteps(t *testing.T) {
 			}
 		})
 	}
+	for text, says := range map[string]string{
+		`{"path":"/a"}{"path":"/b","key":"mine"}`:  "step 2: /key is not known; a step has step, target, method, path, retry",
+		`[{"path":"/a","budget":{"tries":3}}]`:     "step 1: /budget/tries is not known; a step has",
+		`{"path":"/a"}[{"path":"/b"},{"path":[]}]`: "step 3: /path has another JSON type than it must have; a step has",
+		`{"path":"/a"}"create a ticket"`:           "step 2: it is no JSON object; a step has",
+	} {
+		t.Run("says where and what may stand there in "+text, func(t *testing.T) {
+			if _, err := agent.ParseSteps([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("got %v, want %s", err, says)
+			}
+		})
+	}
 }
 
 // Everything that is wrong is told at once, and nothing is sent, also of what is right.
@@ -60,7 +73,7 @@ func TestStepsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 		{`{"path":"/a\r\nX: y"}`, "/path: it has no spaces"},
 		{`{"path":"/a/../b"}`, "/path: no part of it is . or .."},
 		{`{"path":"/a/%2E%2e/b"}`, "/path: no part of it is . or .."},
-		{`{"path":"/a","target":"mars"}`, `/target: "mars" is none of ""`},
+		{`{"path":"/a","target":"mars"}`, `/target: there is no "mars"; the agent was given the one without a name`},
 		{`{"path":"/a","step":"a b"}`, "/step: "},
 		{`{"path":"/a","step":"command:1"}`, "/step: "},
 		{`{"path":"/a","retry":"always"}`, "/retry: "},
@@ -82,6 +95,32 @@ func TestStepsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 		}
 		if _, writes := w.target.arrived(); writes != 0 {
 			t.Errorf("%s: %d requests", test.step, writes)
+		}
+	}
+}
+
+// Who names a target wrongly is told the right names.
+func TestAnUnknownTargetIsToldTheOthers(t *testing.T) {
+	journal, err := agent.Open(filepath.Join(t.TempDir(), "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer journal.Close()
+	steps, err := agent.ParseSteps([]byte(`{"path":"/a","target":"mars"}{"path":"/a"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for says, targets := range map[string]map[string]agent.Target{
+		`the agent was given none`:                          nil,
+		`there is no "mars"; the agent was given "a", "b";`: {"a": {URL: "http://x"}, "b": {URL: "http://y"}},
+		`step 2: /target: it is missing; the agent was`:     {"mars": {URL: "http://x"}},
+	} {
+		a, err := agent.New(journal, agent.Config{Run: "run-1", Targets: targets})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Do(t.Context(), steps); !errors.Is(err, agent.ErrInvalid) || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %s", err, says)
 		}
 	}
 }
