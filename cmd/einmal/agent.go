@@ -18,6 +18,26 @@ type agentCmd struct {
 	Show   agentShowCmd   `cmd:"" help:"Show everything that was gathered about a step."`
 }
 
+// Help is what follows the first line of its help.
+func (agentCmd) Help() string {
+	return `A step of a run has one key, which is in the journal before the first byte leaves. Steps are JSON; einmal agent do --help says what is in one.
+
+` + exitStatuses
+}
+
+const exitStatuses = `Exit statuses:
+
+    0  done, now or before (list and show: it was printed)
+    1  it was called wrongly, or a file can't be read: nothing was sent
+    2  refused for good: it has not happened; a changed one is another step
+    3  unknown: it may have happened; resume asks again
+    4  a person is needed: an approval, a conflict, a changed step, a budget
+
+do and resume end with that of the first step that is not done, status with the worst. Every one but 0 says what to do.`
+
+// errCall means that the command line can't be right.
+var errCall = errors.New("wrong call")
+
 // usageStatus is how the agent says that it was called wrongly; 2 is a refusal.
 const usageStatus = 1
 
@@ -48,6 +68,9 @@ func targets(places, abilities []string) (map[string]agent.Target, error) {
 		able[name] = agent.Ability(ability)
 	}
 	all := map[string]agent.Target{}
+	if len(places) == 0 {
+		return nil, fmt.Errorf("%w: give --target URL, the service that the steps go to, such as --target http://127.0.0.1:8081", errCall)
+	}
 	for _, text := range places {
 		name, place := named(text)
 		ability, said := able[name]
@@ -57,15 +80,15 @@ func targets(places, abilities []string) (map[string]agent.Target, error) {
 		delete(able, name)
 		target, err := agent.NewTarget(place, ability)
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", agent.ErrInvalid, err)
+			return nil, fmt.Errorf("%w: --target: %w", errCall, err)
 		}
 		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("%w: target %q is named twice", agent.ErrInvalid, name)
+			return nil, fmt.Errorf("%w: two --target have the name %q; write --target NAME=URL, and NAME as the target of steps", errCall, name)
 		}
 		all[name] = target
 	}
 	for name := range able {
-		return nil, fmt.Errorf("%w: --ability is about target %q, which no --target names", agent.ErrInvalid, name)
+		return nil, fmt.Errorf("%w: --ability is about target %q, which no --target names", errCall, name)
 	}
 	return all, nil
 }
@@ -91,9 +114,11 @@ func agentStatus(err error) (status int, name string) {
 		{agent.ErrTargetChanged, 4, "target_changed"},
 		{agent.ErrNotRefused, 4, "retry_of_open_step"},
 		{agent.ErrDamaged, 4, "journal_damaged"},
+		{agent.ErrOtherRelease, usageStatus, "journal_of_another_release"},
 		{agent.ErrNotAJournal, usageStatus, "not_a_journal"},
 		{agent.ErrLocked, usageStatus, "journal_locked"},
 		{agent.ErrInvalid, usageStatus, "invalid"},
+		{errCall, usageStatus, "invalid"},
 	} {
 		if errors.Is(err, known.err) {
 			return known.status, known.name

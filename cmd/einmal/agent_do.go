@@ -20,6 +20,33 @@ type agentDoCmd struct {
 	calling
 }
 
+// Help is what a step is.
+func (agentDoCmd) Help() string {
+	return `A step is a JSON object. All of its members:
+
+    {
+      "step": "pay-117",          its name in the run; without one the command is
+      "target": "payments",       a --target NAME=URL; without one --target URL
+      "method": "POST",           or PUT, PATCH, DELETE; POST without one
+      "path": "/v1/payments",     the only one that is needed; no query
+      "body": {"order_id": "1"},  an object; {} without one
+      "retry": "same_operation",  or never: sent once, then only asked about
+      "retry_of": "pay-116",      a step that was refused; this is a second try
+      "cost": 120,                counted once against budgets of cost
+      "budget": {                 of this step, across restarts
+        "attempts": 5,                requests that may have the effect
+        "deadline_seconds": 900,      from when the step begins
+        "longest_wait_seconds": 60,   before any one request
+        "cost": 120                   what it may cost; without one any
+      }
+    }
+
+The same command under the same name is the same step, and is answered from the journal. Another command under the name is refused (step_changed). Steps are
+done in turn, up to the first that is not done. A larger budget in a step that is not done lets it go on; the flags are budgets of the run.
+
+` + exitStatuses
+}
+
 func (d *agentDoCmd) Run(ctx context.Context, streams streams) error {
 	return d.tell(streams, func() (told, error) {
 		text, err := d.read()
@@ -28,15 +55,29 @@ func (d *agentDoCmd) Run(ctx context.Context, streams streams) error {
 		}
 		steps, err := agent.ParseSteps(text)
 		if err != nil {
-			return told{}, err
+			return told{}, fmt.Errorf("%s: %w", d.name(), err)
 		}
 		places, err := targets(d.Target, d.Ability)
 		if err != nil {
 			return told{}, err
 		}
 		config := agent.Config{Run: d.Of, Targets: places, Token: d.Token, Budget: d.budget(), Progress: progress(streams)}
-		return d.work(config, func(a *agent.Agent, _ *agent.Journal) ([]agent.Result, error) { return a.Do(ctx, steps) })
+		return d.work(config, func(a *agent.Agent, _ *agent.Journal) ([]agent.Result, error) {
+			results, err := a.Do(ctx, steps)
+			if errors.Is(err, agent.ErrInvalid) {
+				err = fmt.Errorf("%s: %w", d.name(), err)
+			}
+			return results, err
+		})
 	})
+}
+
+// name is what messages call the file.
+func (d *agentDoCmd) name() string {
+	if d.File == "-" {
+		return "standard input"
+	}
+	return d.File
 }
 
 // mostRead bounds what is read of steps: more is no list of steps.
@@ -67,6 +108,13 @@ type agentResumeCmd struct {
 
 	memory
 	calling
+}
+
+// Help is what resume can't do.
+func (agentResumeCmd) Help() string {
+	return `The flags are budgets of runs. A step's own is given by doing the step again, with a larger "budget" in it (einmal agent do).
+
+` + exitStatuses
 }
 
 func (r *agentResumeCmd) Run(ctx context.Context, streams streams) error {

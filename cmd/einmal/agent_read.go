@@ -51,7 +51,7 @@ func (s *agentShowCmd) Run(streams streams) error {
 	return s.tell(streams, func() (told, error) {
 		t, err := s.entries(s.Of, func(e *agent.Entry) bool { return e.Step == s.Step || e.Key == s.Step })
 		if err == nil && len(t.Steps) == 0 {
-			return t, fmt.Errorf("%w: the journal has no step %s; list says which it has", agent.ErrInvalid, s.Step)
+			return t, fmt.Errorf("%w: the journal has no step %s; list says which it has", errCall, s.Step)
 		}
 		t.whole, t.ExitCode = true, 0
 		return t, err
@@ -76,7 +76,7 @@ func (m memory) entries(run string, meant func(*agent.Entry) bool) (told, error)
 // hasRun refuses a run that the journal does not have: its name is a slip, and nothing about it would look as if all were done.
 func hasRun(entries []*agent.Entry, run string) error {
 	if run != "" && !slices.ContainsFunc(entries, func(e *agent.Entry) bool { return e.Run == run }) {
-		return fmt.Errorf("the journal has no run %s; list says which it has", run)
+		return fmt.Errorf("%w: the journal has no run %s; list says which it has", errCall, run)
 	}
 	return nil
 }

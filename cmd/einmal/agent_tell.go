@@ -42,7 +42,11 @@ func (t *told) add(r agent.Result) {
 
 // tell says what came of some work, to people or to programs, and ends with its exit status.
 func (m memory) tell(streams streams, do func() (told, error)) error {
-	t, err := do()
+	var t told
+	err := m.named()
+	if err == nil {
+		t, err = do()
+	}
 	if t.Steps == nil {
 		t.Steps = []oneTold{}
 	}
@@ -51,7 +55,7 @@ func (m memory) tell(streams streams, do func() (told, error)) error {
 		t.Detail = err.Error()
 	}
 	if t.Cut > 0 {
-		fmt.Fprintf(streams.err, "einmal agent: %s: a record that was being written when its writer died has been cut off (%d bytes); nothing was sent for it\n", m.Journal, t.Cut)
+		fmt.Fprintf(streams.err, "einmal agent: %s: a record that was being written when its writer died has been cut off (%d bytes); its step goes on from what stands before it\n", m.Journal, t.Cut)
 	}
 	if m.JSON {
 		if err := json.MarshalWrite(streams.out, t, json.Deterministic(true), jsontext.WithIndent("  ")); err != nil {
@@ -62,6 +66,14 @@ func (m memory) tell(streams streams, do func() (told, error)) error {
 		return err
 	}
 	return exit{t.ExitCode, err}
+}
+
+// named refuses a journal without a name, which an unset variable of a script leaves.
+func (m memory) named() error {
+	if m.Journal == "" {
+		return fmt.Errorf("%w: the journal has no name: set EINMAL_AGENT_JOURNAL, or give --journal FILE", errCall)
+	}
+	return nil
 }
 
 func (t told) write(w io.Writer) error {

@@ -7,12 +7,16 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/einmal/einmal/pkg/agent"
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/problem"
 )
 
 const openTicket = `{"step": "open", "path": "/v1/tickets", "body": {"project": "ops", "title": "Disk full"}}`
@@ -185,7 +189,91 @@ func TestAgent(t *testing.T) {
 		checkRefused(t, run(t, nil, "agent", "do", "-", "--run", "r", "--target", "http://127.0.0.1:1"), 1, "--journal")
 		checkRefused(t, run(t, nil, "agent", "list", "--journal", filepath.Join(t.TempDir(), "missing")), 1, "missing")
 		checkRefused(t, run(t, []string{"EINMAL_AGENT_JOURNL=x"}, "agent", "list"), 1, "EINMAL_AGENT_JOURNAL")
+		for _, command := range [][]string{{"list"}, {"resume"}, {"do", "-", "--run", "r", "--target", "http://127.0.0.1:1"}} {
+			checkRefused(t, run(t, []string{"EINMAL_AGENT_JOURNAL="}, append([]string{"agent"}, command...)...), 1, "set EINMAL_AGENT_JOURNAL")
+		}
 	})
+	t.Run("says what a wrong call lacks, and whose help tells the rest", func(t *testing.T) {
+		e := newErrand(t, "http://127.0.0.1:1")
+		file := filepath.Join(t.TempDir(), "steps.jsonl")
+		if err := os.WriteFile(file, []byte(openTicket+`{"path":"/x","key":"mine"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		checkRefused(t, run(t, e.settings, "agent", "do", file), 1, "--run=NAME", "see einmal agent do --help")
+		checkRefused(t, run(t, e.settings, "agent", "show"), 1, "see einmal agent show --help")
+		checkRefused(t, run(t, e.settings, "agent", "do", file, "--run", "r", "--target", e.target), 1, file+": invalid steps: step 2: /key is not known; a step has step, target")
+		checkRefused(t, e.do(openTicket+`{"path":"x"}`), 1, "steps.jsonl: invalid steps: step 2: /path")
+		if err := os.WriteFile(file, []byte(openTicket), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		checkRefused(t, run(t, e.settings, "agent", "do", file, "--run", "r"), 1, "give --target URL")
+		checkRefused(t, run(t, e.settings, "agent", "do", file, "--run", "r", "--target", "mars="+e.target), 1, `the agent was given "mars"`)
+	})
+	t.Run("tells its exit statuses and what a step is in its help", func(t *testing.T) {
+		for _, command := range [][]string{{"agent"}, {"agent", "do"}, {"agent", "resume"}} {
+			help := run(t, nil, append(command, "--help")...)
+			for _, status := range []string{"0  done", "1  it was called wrongly", "2  refused", "3  unknown", "4  a person is needed"} {
+				if !strings.Contains(help.out, status) {
+					t.Errorf("%s does not say %q:\n%s", command, status, help.out)
+				}
+			}
+		}
+		help := run(t, nil, "agent", "do", "--help").out
+		step := reflect.TypeFor[agent.Step]()
+		for i := range step.NumField() {
+			if member := step.Field(i).Tag.Get("json"); !strings.Contains(help, `"`+member+`": `) {
+				t.Errorf("it does not say what %s is:\n%s", member, help)
+			}
+		}
+	})
+	t.Run("goes on when what it says about a budget is done as it is written", func(t *testing.T) {
+		for name, test := range map[string]struct{ step, flag string }{
+			"of a step": {`,"budget":{"attempts":1}}`, ""},
+			"of a run":  {`}`, "--attempts=1"},
+		} {
+			e := newErrand(t, loses(t, 1))
+			step := strings.TrimSuffix(openTicket, "}")
+			args := []string{"--json"}
+			if test.flag != "" {
+				args = append(args, test.flag)
+			}
+			j := e.do(step+test.step, args...).told(t)
+			if j.ExitCode != 3 {
+				t.Fatalf("%s: %+v", name, j)
+			}
+			advice := j.Steps[0].Advice
+			var again ended
+			if budget := regexp.MustCompile(`"budget": \{.*?\}`).FindString(advice); budget != "" {
+				again = e.do(step+","+budget+"}", "--json")
+			} else {
+				flags := regexp.MustCompile(`--run .* \d+`).FindString(advice)
+				again = run(t, e.settings, append([]string{"agent", "resume", "--json"}, strings.Fields(flags)...)...)
+			}
+			if got := again.told(t); got.ExitCode != 0 || len(got.Steps) != 1 || got.Steps[0].Key != j.Steps[0].Key {
+				t.Errorf("%s: it said %q, and then: %+v", name, advice, again)
+			}
+		}
+	})
+}
+
+// loses is a service that loses so many writes, and does those after them.
+func loses(t *testing.T, writes int) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			problem.New(problem.OperationNotFound, "").Write(w)
+			return
+		}
+		if writes--; writes >= 0 {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Idempotency-Outcome", "executed")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, "{}")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
 }
 
 // silent is a place where every request is read and none is answered.

@@ -93,7 +93,7 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "einmal: %v; see einmal --help\n", err)
+		fmt.Fprintf(stderr, "einmal: %v; see %s --help\n", err, called(err))
 		return wrong
 	}
 	status, err := 1, role.Run()
@@ -108,6 +108,19 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 		return status
 	}
 	return 0
+}
+
+// called is the command, or the part of one, whose help says what a wrong command line lacks.
+func called(err error) string {
+	name := "einmal"
+	if wrong := (*kong.ParseError)(nil); errors.As(err, &wrong) {
+		for _, part := range wrong.Context.Path {
+			if part.Command != nil {
+				name += " " + part.Command.Name
+			}
+		}
+	}
+	return name
 }
 
 // help is the help of a flag with its variable, and with its default where a placeholder stands in the flag's own line.
