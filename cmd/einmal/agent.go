@@ -50,10 +50,10 @@ type memory struct {
 // calling is whom the agent calls, and what that may take.
 type calling struct {
 	Token             string `env:"EINMAL_AGENT_TOKEN" placeholder:"TOKEN" help:"Bearer token. It is sent to every target, and stands in no journal. Give it by the environment."`
-	Attempts          int    `placeholder:"N" help:"Requests that may have an effect, for a whole run; default what the run was begun with, else 100."`
-	DeadlineSeconds   int64  `placeholder:"N" help:"Time for a whole run, from its first step; default what the run was begun with, else a day."`
-	LongestWaitSecond int64  `name:"longest-wait-seconds" placeholder:"N" help:"Wait before any one request; default what the run was begun with, else an hour, and 60 for a step that says nothing else."`
-	Cost              *int64 `placeholder:"N" help:"Sum of the costs that steps name, for a whole run; default what the run was begun with, else no limit."`
+	Attempts          int    `placeholder:"N" help:"Requests that may have an effect, for a whole run; default as was said last, else 100."`
+	DeadlineSeconds   int64  `placeholder:"N" help:"Time for a whole run, from its first step; default as was said last, else a day."`
+	LongestWaitSecond int64  `name:"longest-wait-seconds" placeholder:"N" help:"Wait before any one request; default as was said last, else an hour; a step that says nothing else has 60."`
+	Cost              *int64 `placeholder:"N" help:"Sum of the costs that steps name, for a whole run; default as was said last, else no limit."`
 }
 
 func (c calling) budget() agent.Budget {

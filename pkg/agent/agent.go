@@ -60,7 +60,7 @@ func (a *Agent) Do(ctx context.Context, steps []Step) (results []Result, err err
 	if err != nil {
 		return nil, err
 	}
-	if err := a.changeRunBudget(); err != nil {
+	if err := a.changeRunBudget(a.config.Run); err != nil {
 		return nil, err
 	}
 	for _, p := range plan {
@@ -103,8 +103,12 @@ func (a *Agent) Resume(ctx context.Context, run string) ([]Result, error) {
 	meant := func(e *Entry) bool { return run == "" || e.Run == run }
 	var results []Result
 	for _, e := range a.journal.Entries() {
-		if e.Open() && meant(e) {
-			results = append(results, Result{e, true})
+		if !e.Open() || !meant(e) {
+			continue
+		}
+		results = append(results, Result{e, true})
+		if err := a.changeRunBudget(e.Run); err != nil {
+			return nil, err
 		}
 	}
 	return results, a.settleOpen(ctx, meant)
@@ -142,13 +146,13 @@ func (a *Agent) begin(in Intention) (*Entry, error) {
 	return a.journal.begin(in)
 }
 
-// changeRunBudget journals what is said now about the whole run, so that it holds when the run is resumed.
-func (a *Agent) changeRunBudget() error {
-	entries := a.ofRun(a.config.Run)
+// changeRunBudget journals what is said now about a whole run, so that it holds for whoever goes on with it.
+func (a *Agent) changeRunBudget(run string) error {
+	entries := a.ofRun(run)
 	if len(entries) == 0 {
 		return nil // its first intention says it
 	}
-	last, b := entries[len(entries)-1], a.runBudget(a.config.Run)
+	last, b := entries[len(entries)-1], a.runBudget(run)
 	if b.equal(last.RunBudget.or(runBudget)) {
 		return nil
 	}

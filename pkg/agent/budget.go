@@ -80,12 +80,12 @@ func spentBy(entries ...*Entry) (s spent) {
 	return s
 }
 
-// attempt says what another attempt lacks. cost is what it would add.
+// attempt says what another attempt lacks. cost is what it would add; what adds nothing is not short of it, even where the budget was lowered since.
 func (b Budget) attempt(of string, s spent, cost int64) *Shortage {
 	switch {
 	case s.attempts >= b.Attempts:
 		return &Shortage{Of: of, Member: "attempts", Least: int64(s.attempts) + 1, why: fmt.Sprintf("%d attempts of %d were made", s.attempts, b.Attempts)}
-	case b.Cost != nil && s.cost+cost > *b.Cost:
+	case cost > 0 && b.Cost != nil && s.cost+cost > *b.Cost:
 		return &Shortage{Of: of, Member: "cost", Least: s.cost + cost, why: fmt.Sprintf("it costs %d, and %d of %d are spent", cost, s.cost, *b.Cost)}
 	}
 	return nil

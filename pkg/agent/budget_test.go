@@ -112,27 +112,52 @@ func TestBudgets(t *testing.T) {
 			if name == "deadline" {
 				w.passed += 101 * time.Second
 			}
-			resume := func() {
-				w.inTime(func(ctx context.Context, a *agent.Agent) {
-					if _, err := a.Resume(ctx, ""); err != nil {
-						t.Error(err)
-					}
-				})
-			}
 			writes := func() int { _, n := w.target.arrived(); return n }
 			if r := w.one(`{"step":"second","path":"/v1/x","cost":60}`); r.Outcome != agent.NeedsPerson || !strings.Contains(r.Reason, "of the run") {
 				t.Errorf("%s: %s, %s", name, r.Outcome, r.Reason)
 			}
 			w.budget = agent.Budget{}
-			if resume(); writes() != 1 {
+			if w.resume(); writes() != 1 {
 				t.Errorf("%s: resume has spent more than the run was given", name)
 			}
 			if w.one(`{"step":"second","path":"/v1/x","cost":60}`); writes() != 1 {
 				t.Errorf("%s: the next do has spent more than the run was given", name)
 			}
 			w.budget = test.resumed
-			if resume(); writes() != 2 {
+			if w.resume(); writes() != 2 {
 				t.Errorf("%s: a larger budget of the run did not let it go on", name)
+			}
+		}
+	})
+	t.Run("of a run are for whoever goes on with it what somebody has made of them to resume it", func(t *testing.T) {
+		w := newWork(t, newTarget(t, done("executed")))
+		cost := func(n int64) agent.Budget { return agent.Budget{Cost: &n} }
+		for i, command := range []struct {
+			budget agent.Budget
+			step   int // 0: resume
+			want   int // requests
+		}{
+			{cost(100), 1, 1}, {agent.Budget{}, 2, 1}, {cost(120), 0, 2}, {agent.Budget{}, 3, 2}, {cost(180), 0, 3}, {agent.Budget{}, 4, 3},
+		} {
+			if w.budget = command.budget; command.step == 0 {
+				w.resume()
+			} else {
+				w.one(fmt.Sprintf(`{"step":"step-%d","path":"/v1/x","cost":60}`, command.step))
+			}
+			if _, writes := w.target.arrived(); writes != command.want {
+				t.Errorf("%d requests after command %d, want %d", writes, i, command.want)
+			}
+		}
+		if r := w.one(`{"step":"step-4","path":"/v1/x","cost":60}`); !strings.Contains(r.Reason, "180 of 180") {
+			t.Errorf("the next one has %s", r.Reason)
+		}
+	})
+	t.Run("what costs nothing is done where nothing is left", func(t *testing.T) {
+		w := newWork(t, newTarget(t, done("executed"), lost, done("executed")))
+		for _, limit := range []int64{10, 5} { // the second is less than is spent
+			w.budget = agent.Budget{Cost: &limit}
+			if r := w.one(fmt.Sprintf(`{"step":"free-%d","path":"/v1/x","cost":%d}`, limit, limit/10*10)); r.Outcome != agent.Executed {
+				t.Errorf("within %d: %s, %s", limit, r.Outcome, r.Reason)
 			}
 		}
 	})

@@ -201,6 +201,16 @@ func (w *work) inTime(use func(ctx context.Context, a *agent.Agent)) {
 	})
 }
 
+// resume settles what is open of all runs.
+func (w *work) resume() {
+	w.t.Helper()
+	w.inTime(func(ctx context.Context, a *agent.Agent) {
+		if _, err := a.Resume(ctx, ""); err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
 // one does one step, which must come to a result.
 func (w *work) one(step string) agent.Report {
 	w.t.Helper()
