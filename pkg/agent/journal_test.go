@@ -63,22 +63,28 @@ func TestAJournalCutShort(t *testing.T) {
 	}
 	t.Run("is mended when it is opened, and goes on", func(t *testing.T) {
 		last := ends[len(ends)-2]
+		var tails [][]byte
 		for size := last; size < len(data); size += 13 { // each is synced: the rest is the same cut, seen above
+			tails = append(tails, append(bytes.Clone(data[last:size]), 0, 0, 0))
+		}
+		// One that is longer than what is written next, and of which only the end has reached the disk.
+		tails = append(tails, append(append(make([]byte, 64), bytes.Repeat([]byte("x"), 4096)...), '\n'))
+		for _, tail := range tails {
 			path := filepath.Join(t.TempDir(), "journal")
-			write(t, path, append(bytes.Clone(data[:size]), 0, 0, 0))
+			write(t, path, append(bytes.Clone(data[:last]), tail...))
 			journal, err := agent.Open(path)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if cut := journal.Cut(); cut != size-last+3 {
-				t.Errorf("%d bytes were cut, want %d", cut, size-last+3)
+			if cut := journal.Cut(); cut != len(tail) {
+				t.Errorf("%d bytes were cut, want %d", cut, len(tail))
 			}
 			want, err := agent.Entries(data[:last])
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, journal.Entries(), unexported); diff != "" {
-				t.Fatalf("cut at byte %d (-want +got):\n%s", size, diff)
+				t.Fatalf("after a tail of %d bytes (-want +got):\n%s", len(tail), diff)
 			}
 			if err := agent.Note(journal, 0, agent.Budget{Attempts: 7}); err != nil {
 				t.Fatal(err)
@@ -86,7 +92,7 @@ func TestAJournalCutShort(t *testing.T) {
 			journal.Close()
 			entries, err := agent.Read(path)
 			if err != nil || entries[0].Budget.Attempts != 7 {
-				t.Fatalf("after another record: %v", err)
+				t.Fatalf("after a tail of %d bytes and another record: %v", len(tail), err)
 			}
 		}
 	})
