@@ -43,21 +43,34 @@ const usageStatus = 1
 
 // memory is which journal, and how it is told.
 type memory struct {
-	Journal string `env:"EINMAL_AGENT_JOURNAL" required:"" placeholder:"FILE" help:"The agent's memory, on a local disk. It is made when it is not there, and lost with it is what was begun."`
+	Journal string `env:"EINMAL_AGENT_JOURNAL" placeholder:"FILE" help:"The agent's memory, which there must be: a file on a local disk. do makes it when it is not there, and lost with it is what was begun."`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
 // calling is whom the agent calls, and what that may take.
 type calling struct {
 	Token             string `env:"EINMAL_AGENT_TOKEN" placeholder:"TOKEN" help:"Bearer token. It is sent to every target, and stands in no journal. Give it by the environment."`
-	Attempts          int    `placeholder:"N" help:"Requests that may have an effect, for a whole run; default as was said last, else 100."`
-	DeadlineSeconds   int64  `placeholder:"N" help:"Time for a whole run, from its first step; default as was said last, else a day."`
-	LongestWaitSecond int64  `name:"longest-wait-seconds" placeholder:"N" help:"Wait before any one request; default as was said last, else an hour; a step that says nothing else has 60."`
+	Attempts          *int   `placeholder:"N" help:"Requests that may have an effect, for a whole run; default as was said last, else 100."`
+	DeadlineSeconds   *int64 `placeholder:"N" help:"Time for a whole run, from its first step; default as was said last, else a day."`
+	LongestWaitSecond *int64 `name:"longest-wait-seconds" placeholder:"N" help:"Wait before any one request; default as was said last, else an hour; a step that says nothing else has 60."`
 	Cost              *int64 `placeholder:"N" help:"Sum of the costs that steps name, for a whole run; default as was said last, else no limit."`
 }
 
-func (c calling) budget() agent.Budget {
-	return agent.Budget{Attempts: c.Attempts, DeadlineSeconds: c.DeadlineSeconds, LongestWaitSeconds: c.LongestWaitSecond, Cost: c.Cost}
+func (c calling) budget() (b agent.Budget, err error) {
+	b.Cost = c.Cost
+	if c.Attempts != nil {
+		b.Attempts = *c.Attempts
+	}
+	if c.DeadlineSeconds != nil {
+		b.DeadlineSeconds = *c.DeadlineSeconds
+	}
+	if c.LongestWaitSecond != nil {
+		b.LongestWaitSeconds = *c.LongestWaitSecond
+	}
+	if c.Attempts != nil && b.Attempts < 1 || c.DeadlineSeconds != nil && b.DeadlineSeconds < 1 || c.LongestWaitSecond != nil && b.LongestWaitSeconds < 1 {
+		err = fmt.Errorf("%w: --attempts, --deadline-seconds and --longest-wait-seconds are 1 or more; leave out what is to stay as it was", errCall)
+	}
+	return b, err
 }
 
 // targets reads --target and --ability, each "VALUE" for steps that name no target, or "NAME=VALUE".
@@ -80,10 +93,10 @@ func targets(places, abilities []string) (map[string]agent.Target, error) {
 		delete(able, name)
 		target, err := agent.NewTarget(place, ability)
 		if err != nil {
-			return nil, fmt.Errorf("%w: --target: %w", errCall, err)
+			return nil, fmt.Errorf("%w: %w", errCall, err)
 		}
 		if _, twice := all[name]; twice {
-			return nil, fmt.Errorf("%w: two --target have the name %q; write --target NAME=URL, and NAME as the target of steps", errCall, name)
+			return nil, fmt.Errorf("%w: two --target are called %q; write --target NAME=URL with names of their own, and NAME as the target of steps", errCall, name)
 		}
 		all[name] = target
 	}
@@ -118,6 +131,7 @@ func agentStatus(err error) (status int, name string) {
 		{agent.ErrNotAJournal, usageStatus, "not_a_journal"},
 		{agent.ErrLocked, usageStatus, "journal_locked"},
 		{agent.ErrInvalid, usageStatus, "invalid"},
+		{agent.ErrConfig, usageStatus, "invalid"},
 		{errCall, usageStatus, "invalid"},
 	} {
 		if errors.Is(err, known.err) {

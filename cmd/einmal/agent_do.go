@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/einmal/einmal/pkg/agent"
@@ -61,7 +62,11 @@ func (d *agentDoCmd) Run(ctx context.Context, streams streams) error {
 		if err != nil {
 			return told{}, err
 		}
-		config := agent.Config{Run: d.Of, Targets: places, Token: d.Token, Budget: d.budget(), Progress: progress(streams)}
+		budget, err := d.budget()
+		if err != nil {
+			return told{}, err
+		}
+		config := agent.Config{Run: d.Of, Targets: places, Token: d.Token, Budget: budget, Progress: progress(streams)}
 		return d.work(config, func(a *agent.Agent, _ *agent.Journal) ([]agent.Result, error) {
 			results, err := a.Do(ctx, steps)
 			if errors.Is(err, agent.ErrInvalid) {
@@ -119,7 +124,14 @@ func (agentResumeCmd) Help() string {
 
 func (r *agentResumeCmd) Run(ctx context.Context, streams streams) error {
 	return r.tell(streams, func() (told, error) {
-		config := agent.Config{Run: r.Of, Token: r.Token, Budget: r.budget(), Progress: progress(streams)}
+		budget, err := r.budget()
+		if err != nil {
+			return told{}, err
+		}
+		if _, err := agent.Read(r.Journal); errors.Is(err, fs.ErrNotExist) {
+			return told{}, err // a slip in its name would look as if all were done
+		}
+		config := agent.Config{Run: r.Of, Token: r.Token, Budget: budget, Progress: progress(streams)}
 		if config.Run == "" {
 			config.Run = "resume" // nothing new is begun
 		}

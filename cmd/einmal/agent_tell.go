@@ -26,13 +26,14 @@ type told struct {
 
 // oneTold is a step of it.
 type oneTold struct {
-	Disposition string `json:"disposition"` // created, existing
+	Disposition string `json:"disposition"`         // created, existing
+	InTheWay    bool   `json:"in_the_way,omitzero"` // nobody asked for it: it is open, and nothing new is begun before it is settled
 	agent.Report
 }
 
 // add adds a step. The exit status is that of the first that is not done.
 func (t *told) add(r agent.Result) {
-	one := oneTold{"created", r.Entry.Report()}
+	one := oneTold{"created", r.InTheWay, r.Entry.Report()}
 	if r.Existing {
 		one.Disposition = "existing"
 	}
@@ -97,8 +98,14 @@ func (o oneTold) summary() string {
 	if o.Response != nil {
 		return fmt.Sprintf("%d %s", o.Response.Status, o.Response.Location)
 	}
+	if reason := []rune(o.Reason); len(reason) > mostReason {
+		return string(reason[:mostReason]) + "…"
+	}
 	return o.Reason
 }
+
+// mostReason is how much of a reason stands in a step's line, which is to fit into a screen's; show has all of it.
+const mostReason = 60
 
 // write hands over: everything that somebody needs who has to decide.
 func (o oneTold) write(w io.Writer) {
@@ -108,6 +115,9 @@ func (o oneTold) write(w io.Writer) {
 		fmt.Fprintf(table, "%s\t%s\n", name, fmt.Sprintf(format, args...))
 	}
 	line("step", "%s of run %s: %s, effect %s", o.Step, o.Run, cmp.Or(o.Outcome, "open"), o.Effect)
+	if o.InTheWay {
+		line("first", "It is open, and nothing new of its run is begun before it is settled.")
+	}
 	if o.Reason != "" {
 		line("why", "%s", o.Reason)
 	}

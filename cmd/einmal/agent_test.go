@@ -187,7 +187,10 @@ func TestAgent(t *testing.T) {
 	})
 	t.Run("needs a journal and says how to name one", func(t *testing.T) {
 		checkRefused(t, run(t, nil, "agent", "do", "-", "--run", "r", "--target", "http://127.0.0.1:1"), 1, "--journal")
-		checkRefused(t, run(t, nil, "agent", "list", "--journal", filepath.Join(t.TempDir(), "missing")), 1, "missing")
+		for _, command := range []string{"list", "status", "resume"} { // where nothing is, nobody has begun anything
+			checkRefused(t, run(t, nil, "agent", command, "--journal", filepath.Join(t.TempDir(), "missing")), 1, "missing", "another file")
+		}
+		checkRefused(t, run(t, nil, "agent", "list"), 1, "set EINMAL_AGENT_JOURNAL")
 		checkRefused(t, run(t, []string{"EINMAL_AGENT_JOURNL=x"}, "agent", "list"), 1, "EINMAL_AGENT_JOURNAL")
 		for _, command := range [][]string{{"list"}, {"resume"}, {"do", "-", "--run", "r", "--target", "http://127.0.0.1:1"}} {
 			checkRefused(t, run(t, []string{"EINMAL_AGENT_JOURNAL="}, append([]string{"agent"}, command...)...), 1, "set EINMAL_AGENT_JOURNAL")
@@ -208,6 +211,26 @@ func TestAgent(t *testing.T) {
 		}
 		checkRefused(t, run(t, e.settings, "agent", "do", file, "--run", "r"), 1, "give --target URL")
 		checkRefused(t, run(t, e.settings, "agent", "do", file, "--run", "r", "--target", "mars="+e.target), 1, `the agent was given "mars"`)
+		checkRefused(t, run(t, e.settings, "agent", "do", file, "--run", "r", "--target", "127.0.0.1:1"), 1, "such as http://127.0.0.1:8081")
+		checkRefused(t, run(t, e.settings, "agent", "do", file, "--run", "my run", "--target", e.target), 1, "the name of a run has", "no spaces")
+		for _, flag := range []string{"--attempts=0", "--deadline-seconds=0", "--longest-wait-seconds=0", "--attempts=-1"} {
+			checkRefused(t, e.do(openTicket, flag), 1, "are 1 or more")
+		}
+		wrong := newErrand(t, e.target)
+		wrong.settings[0] = "EINMAL_AGENT_TOKEN=two\nlines"
+		refused := wrong.do(openTicket)
+		checkRefused(t, refused, 1, "the token has a space, a line break")
+		if strings.Contains(refused.err, "lines") {
+			t.Errorf("it shows the token: %s", refused.err)
+		}
+	})
+	t.Run("says that an open step which nobody has asked for is in the way", func(t *testing.T) {
+		e := newErrand(t, "http://"+freeAddress(t))
+		e.do(`{"step":"open","path":"/v1/tickets","budget":{"attempts":1}}`)
+		got := e.do(`{"step":"next","path":"/v1/tickets"}`)
+		if got.status != 4 || !strings.Contains(got.out, "nothing new of its run is begun before it is settled") || strings.Contains(got.out, "next") {
+			t.Errorf("%+v", got)
+		}
 	})
 	t.Run("tells its exit statuses and what a step is in its help", func(t *testing.T) {
 		for _, command := range [][]string{{"agent"}, {"agent", "do"}, {"agent", "resume"}} {

@@ -104,7 +104,9 @@ func start(args, environ []string, stdout, stderr io.Writer) int {
 		}
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "einmal %s: %s\n", role.Command(), strings.Join(strings.Fields(err.Error()), " ")) // drivers break lines
+		name, _, _ := strings.Cut(role.Command(), " <") // what its arguments are called says nothing here
+
+		fmt.Fprintf(stderr, "einmal %s: %s\n", name, strings.Join(strings.Fields(err.Error()), " ")) // drivers break lines
 		return status
 	}
 	return 0

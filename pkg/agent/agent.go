@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -28,13 +30,19 @@ type Agent struct {
 	client  client
 }
 
+// ErrConfig means that an agent can't be as it is told to be.
+var ErrConfig = errors.New("invalid configuration")
+
 // New makes an agent with a journal, which stays the caller's to close.
 func New(journal *Journal, config Config) (*Agent, error) {
 	if !isName(config.Run) {
-		return nil, fmt.Errorf("%w: the name of a run has 1 to %d visible ASCII characters", ErrInvalid, longestName)
+		return nil, fmt.Errorf("%w: the name of a run has 1 to %d visible ASCII characters, no spaces, such as nightly-42", ErrConfig, longestName)
+	}
+	if strings.ContainsFunc(config.Token, func(r rune) bool { return r <= ' ' || r > '~' }) { // it is not shown
+		return nil, fmt.Errorf("%w: the token has a space, a line break or another character that no token has; was more than the token read from its file?", ErrConfig)
 	}
 	if wrong := config.Budget.violations("the budget of the run"); len(wrong) > 0 {
-		return nil, fmt.Errorf("%w: %s", ErrInvalid, wrong[0])
+		return nil, fmt.Errorf("%w: %s", ErrConfig, wrong[0])
 	}
 	if config.Progress == nil {
 		config.Progress = func(*Entry, string) {}
@@ -46,6 +54,7 @@ func New(journal *Journal, config Config) (*Agent, error) {
 type Result struct {
 	Entry    *Entry
 	Existing bool // the journal had it before
+	InTheWay bool // it was not asked for: it is open, and nothing new is begun before it is settled
 }
 
 // Do does steps one after the other, and ends at the first that is not done. Before anything is sent, all of them are checked, and entries that
@@ -76,7 +85,7 @@ func (a *Agent) Do(ctx context.Context, steps []Step) (results []Result, err err
 		existing := e != nil
 		if !existing {
 			if standing := a.inTheWay(); standing != nil {
-				return append(results, Result{standing, true}), nil
+				return append(results, Result{Entry: standing, Existing: true, InTheWay: true}), nil
 			}
 			if err := a.failed(p); err != nil {
 				return results, err
@@ -88,7 +97,7 @@ func (a *Agent) Do(ctx context.Context, steps []Step) (results []Result, err err
 				return results, err
 			}
 		}
-		results = append(results, Result{e, existing})
+		results = append(results, Result{Entry: e, Existing: existing})
 		if e.End.Outcome.ExitCode() != 0 {
 			return results, nil
 		}
@@ -106,7 +115,7 @@ func (a *Agent) Resume(ctx context.Context, run string) ([]Result, error) {
 		if !e.Open() || !meant(e) {
 			continue
 		}
-		results = append(results, Result{e, true})
+		results = append(results, Result{Entry: e, Existing: true})
 		if err := a.changeRunBudget(e.Run); err != nil {
 			return nil, err
 		}

@@ -209,7 +209,10 @@ func TestAPersonIsAsked(t *testing.T) {
 	})
 	t.Run("when the token is not accepted, and the same key goes on when it is", func(t *testing.T) {
 		w := newWork(t, newTarget(t, refuse(problem.Unauthenticated), done("executed")))
-		w.ends(w.one(create), agent.NeedsPerson, 1)
+		r := w.one(create)
+		if w.ends(r, agent.NeedsPerson, 1); !strings.Contains(r.Advice, "EINMAL_AGENT_TOKEN") {
+			t.Errorf("it is not said which token: %s", r.Advice)
+		}
 		w.ends(w.one(create), agent.Executed, 2)
 	})
 }

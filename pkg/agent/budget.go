@@ -1,9 +1,13 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Budget bounds what an intention, or a whole run, may take. What is spent is counted in the journal, so a restart renews nothing.
@@ -36,6 +40,23 @@ func (b Budget) or(other Budget) Budget {
 		b.Cost = other.Cost
 	}
 	return b
+}
+
+// given checks the text that a budget was read from: a zero, which would be taken for nothing, was meant to say something.
+func (b Budget) given(text jsontext.Value) error {
+	var members map[string]jsontext.Value
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	for name, value := range map[string]int64{"attempts": int64(b.Attempts), "deadline_seconds": b.DeadlineSeconds, "longest_wait_seconds": b.LongestWaitSeconds} {
+		if _, said := members[name]; said && value == 0 {
+			return fmt.Errorf("/budget/%s: it is 1 or more; leave it out where there is nothing to say", name)
+		}
+	}
+	if cost, said := members["cost"]; said && cost.Kind() == 'n' {
+		return errors.New("/budget/cost is null; leave it out where there is no limit")
+	}
+	return nil
 }
 
 func (b Budget) equal(other Budget) bool {

@@ -64,8 +64,10 @@ func (c Command) Equal(other Command) bool {
 // would resolve.
 func badPath(path string) string {
 	switch {
+	case path == "":
+		return "it is missing, or empty; it must begin with /, such as /v1/tickets"
 	case !strings.HasPrefix(path, "/"):
-		return "it must begin with /"
+		return "it must begin with /; the host is its target's"
 	case strings.HasPrefix(path, "//"), strings.Contains(path, "\\"):
 		return "it names no other host"
 	case strings.ContainsAny(path, "?#"):

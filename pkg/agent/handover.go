@@ -111,6 +111,8 @@ func (e *Entry) adviceForPerson() string {
 		return fmt.Sprintf("Nothing has happened yet: approval %s has to be decided. Then resume.", e.Operation().ApprovalID)
 	case first(e) == HandOver: // as the target or the step says, it is sent once
 		return "Nothing has happened, and it is not sent again under this name. Mend what the reason says, and name another step."
+	case last.Reading == Code(problem.Unauthenticated), last.Reading == StatusNotLetIn:
+		return "Nothing has happened. Give the token that the target knows (EINMAL_AGENT_TOKEN), and resume: it goes on under the same key."
 	case last.Reading == NotConnected && e.End.Shortage != nil:
 		return fmt.Sprintf("Nothing has happened. If %s is the right place, %s: it goes on under the same key. If not, begin another run: the target's URL is part of the step.", e.URL, e.relief())
 	case e.End.Shortage != nil:

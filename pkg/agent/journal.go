@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -34,7 +35,10 @@ type Journal struct {
 func Open(path string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) // commands are nobody else's business
 	if err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
+		return nil, fmt.Errorf("open journal: %w; name a file that may be written, in a directory that is there", err)
+	}
+	if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil, errors.Join(fmt.Errorf("open journal %s: %w. Nothing was changed; name another file", path, ErrNotAJournal), file.Close())
 	}
 	j := &Journal{Path: path, file: file}
 	if err := j.load(); err != nil {
@@ -47,6 +51,9 @@ func Open(path string) (*Journal, error) {
 func Read(path string) ([]*Entry, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w. Is it another file, or was nothing begun yet?", err)
+		}
 		return nil, fmt.Errorf("read journal: %w", err)
 	}
 	records, _, err := scan(data)

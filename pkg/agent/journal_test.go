@@ -225,8 +225,11 @@ func TestOpen(t *testing.T) {
 	})
 	t.Run("says what is wrong with a place where there can be none", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "missing", "journal")
-		if _, err := agent.Open(path); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := agent.Open(path); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "directory that is there") {
 			t.Errorf("got %v", err)
+		}
+		if _, err := agent.Open(os.DevNull); !errors.Is(err, agent.ErrNotAJournal) {
+			t.Errorf("what remembers nothing: got %v", err)
 		}
 	})
 }

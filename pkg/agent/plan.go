@@ -109,7 +109,8 @@ func (a *Agent) failed(p planned) error {
 		return nil
 	}
 	if before := a.entry(a.config.Run, p.intention.RetryOf); before.End.Outcome != Refused {
-		return fmt.Errorf("%w: step %s is a retry of %s, which was not refused for good (it is %s). Nothing was sent for it", ErrNotRefused, p.intention.Step, before.Step, before.Standing())
+		return fmt.Errorf("%w: step %s is a retry of %s, which was not refused for good (it is %s). Nothing was sent for it. "+
+			"What may have happened has to be settled first (resume); what is meant as an action of its own says no retry_of", ErrNotRefused, p.intention.Step, before.Step, before.Standing())
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ func ParseSteps(text []byte) ([]Step, error) {
 			break
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: step %d: %w", ErrInvalid, len(steps)+1, err)
+			return nil, fmt.Errorf("%w: step %d: %s; steps are JSON objects, such as %s", ErrInvalid, len(steps)+1, strings.TrimPrefix(err.Error(), "jsontext: "), aStep)
 		}
 		values := []jsontext.Value{value}
 		if value.Kind() == '[' {
@@ -59,10 +59,13 @@ func ParseSteps(text []byte) ([]Step, error) {
 		}
 	}
 	if len(steps) == 0 {
-		return nil, fmt.Errorf(`%w: there is none; give JSON objects with at least a path, such as {"path": "/v1/tickets", "body": {}}`, ErrInvalid)
+		return nil, fmt.Errorf("%w: there is none; give JSON objects with at least a path, such as %s", ErrInvalid, aStep)
 	}
 	return steps, nil
 }
+
+// aStep is one, for whoever has not seen any.
+const aStep = `{"path": "/v1/tickets", "body": {}}`
 
 // mostBytes bounds the text of one step: a service takes bodies up to 1 MiB.
 const mostBytes = 2 << 20
@@ -79,8 +82,8 @@ func parseStep(value jsontext.Value) (s Step, err error) {
 		return s, err
 	}
 	for name, member := range given {
-		if member.Kind() == 'n' {
-			return s, fmt.Errorf("/%s is null; leave it out where there is nothing to say", name)
+		if member.Kind() == 'n' || string(member) == `""` && name != "path" { // as a script writes it whose variable is not set
+			return s, fmt.Errorf("/%s is %s; leave it out where there is nothing to say", name, member)
 		}
 	}
 	err = json.Unmarshal(value, &s, json.RejectUnknownMembers(true))
@@ -89,6 +92,9 @@ func parseStep(value jsontext.Value) (s Step, err error) {
 			return s, fmt.Errorf("%s is not known; %s", wrong.JSONPointer, members)
 		}
 		return s, fmt.Errorf("%s has another JSON type than it must have; %s", wrong.JSONPointer, members)
+	}
+	if err == nil && s.Budget != nil {
+		err = s.Budget.given(given["budget"])
 	}
 	return s, err
 }

@@ -33,6 +33,13 @@ func TestParseSteps(t *testing.T) {
 		"a member that is twice":     `{"path":"/a","path":"/b"}`,
 		"a member of a body twice":   `{"path":"/a","body":{"x":1,"x":2}}`,
 		"null":                       `{"path":"/a","step":null}`,
+		"an empty name":              `{"path":"/a","step":""}`,
+		"an empty target":            `{"path":"/a","target":""}`,
+		"no attempts":                `{"path":"/a","budget":{"attempts":0}}`,
+		"no time":                    `{"path":"/a","budget":{"deadline_seconds":0}}`,
+		"no wait":                    `{"path":"/a","budget":{"longest_wait_seconds":0}}`,
+		"null in a budget":           `{"path":"/a","budget":{"longest_wait_seconds":null}}`,
+		"null as a budget's cost":    `{"path":"/a","budget":{"cost":null}}`,
 		"another type":               `{"path":["/a"]}`,
 		"a torn end":                 `{"path":"/a"}{"path":`,
 		"invalid UTF-8":              "{\"path\":\"/a\",\"body\":{\"x\":\"\xff\"}}",
@@ -49,6 +56,9 @@ func TestParseSteps(t *testing.T) {
 		`[{"path":"/a","budget":{"tries":3}}]`:     "step 1: /budget/tries is not known; a step has",
 		`{"path":"/a"}[{"path":"/b"},{"path":[]}]`: "step 3: /path has another JSON type than it must have; a step has",
 		`{"path":"/a"}"create a ticket"`:           "step 2: it is no JSON object; a step has",
+		`{"path":"/a"} path: /b`:                   `step 2: invalid character 'p' at start of value after offset 14; steps are JSON objects, such as {"path": `,
+		`{"path":"/a","step":""}`:                  `step 1: /step is ""; leave it out`,
+		`{"path":"/a","budget":{"attempts":0}}`:    "step 1: /budget/attempts: it is 1 or more; leave it out",
 	} {
 		t.Run("says where and what may stand there in "+text, func(t *testing.T) {
 			if _, err := agent.ParseSteps([]byte(text)); err == nil || !strings.Contains(err.Error(), says) {
@@ -63,8 +73,9 @@ func TestStepsAreCheckedBeforeAnythingIsSent(t *testing.T) {
 	for _, test := range []struct{ step, says string }{
 		{`{"path":"/a","method":"GET"}`, `/method: "GET" is none of POST, PUT, PATCH, DELETE`},
 		{`{"path":"/a","method":"post"}`, `/method: "post"`},
-		{`{}`, "/path: it must begin with /"},
-		{`{"path":"http://evil.example/a"}`, "/path: it must begin with /"},
+		{`{}`, "/path: it is missing, or empty; it must begin with /, such as /v1/tickets"},
+		{`{"path":""}`, "/path: it is missing, or empty"},
+		{`{"path":"http://evil.example/a"}`, "/path: it must begin with /; the host is its target's"},
 		{`{"path":"//evil.example/a"}`, "/path: it names no other host"},
 		{`{"path":"/\\evil.example/a"}`, "/path: it names no other host"},
 		{`{"path":"/a?b=c"}`, "/path: it has no query"},

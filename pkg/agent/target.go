@@ -17,7 +17,7 @@ func NewTarget(address string, ability Ability) (Target, error) {
 	u, err := url.Parse(address)
 	switch {
 	case err != nil:
-		return Target{}, fmt.Errorf("target %q is no URL", address)
+		return Target{}, fmt.Errorf("target %q is no URL of a service, such as http://127.0.0.1:8081", address)
 	case u.Scheme != "http" && u.Scheme != "https", u.Host == "", u.User != nil, u.RawQuery != "", u.ForceQuery, u.Fragment != "":
 		return Target{}, fmt.Errorf("target %q is no URL of a service, such as http://127.0.0.1:8081", u.Redacted())
 	case possible[ability] == nil:
