@@ -95,7 +95,7 @@ func (t told) write(w io.Writer) error {
 }
 
 func (o oneTold) summary() string {
-	if o.Response != nil {
+	if o.Response != nil && o.ExitCode == 0 { // what else was answered says less than why
 		return fmt.Sprintf("%d %s", o.Response.Status, o.Response.Location)
 	}
 	if reason := []rune(o.Reason); len(reason) > mostReason {

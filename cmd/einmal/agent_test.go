@@ -134,8 +134,11 @@ func TestAgent(t *testing.T) {
 		t.Run("lists, shows and resumes", func(t *testing.T) {
 			e := newErrand(t, at)
 			e.do(openTicket + strings.Replace(openTicket, `"open"`, `"another"`, 1))
+			if refused := e.do(`{"step":"bad","path":"/v1/tickets"}`); !strings.HasPrefix(refused.out, "refused  bad  created  422 validation-failed") {
+				t.Errorf("do: %+v", refused)
+			}
 			list := run(t, e.settings, "agent", "list")
-			if list.status != 0 || strings.Count(list.out, "\n") != 2 {
+			if list.status != 0 || strings.Count(list.out, "\n") != 3 || !strings.Contains(list.out, "422 validation-failed") {
 				t.Errorf("list: %+v", list)
 			}
 			show := run(t, e.settings, "agent", "show", "another")
