@@ -301,6 +301,47 @@ func TestNothingIsSentThatIsNotInTheJournal(t *testing.T) {
 	}
 }
 
+// Whatever can't be journaled after something was sent: it may have happened, and nobody is told that nothing was sent.
+func TestWhatWasSentIsNotForgottenWithTheJournal(t *testing.T) {
+	steps, err := agent.ParseSteps([]byte(create))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var broken *agent.Agent
+	breaks := func(http.ResponseWriter, *http.Request) { agent.Break(broken) }
+	for name, test := range map[string]struct {
+		write answer
+		left  int // lines of a journal that an earlier agent has left: of the header, the intention, the attempt, the answer and the end
+	}{
+		"its answer":               {write: breaks},
+		"what a look has found":    {write: done("executed"), left: 3},
+		"its end, by the next one": {write: done("executed"), left: 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t, newTarget(t, test.write).shows(operation("succeeded", "")))
+			if test.left > 0 {
+				w.one(create)
+				text, err := os.ReadFile(w.path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				write(t, w.path, text[:bounds(text)[test.left-1]])
+			}
+			w.agent(func(a *agent.Agent) {
+				if broken = a; test.left > 0 {
+					agent.Break(a)
+				}
+				if _, err := a.Do(t.Context(), steps); !errors.Is(err, agent.ErrUnrecorded) || !strings.Contains(err.Error(), w.path) {
+					t.Errorf("got %v, want one that says that it may have happened, and %s", err, w.path)
+				}
+			})
+			if _, writes := w.target.arrived(); writes != 1 {
+				t.Errorf("%d requests, want 1", writes)
+			}
+		})
+	}
+}
+
 func TestOpenEntriesAreSettledFirst(t *testing.T) {
 	x := newTarget(t, lost, done("replayed"), done("executed"))
 	w := newWork(t, x)

@@ -133,7 +133,7 @@ func (j *Journal) write(r *record) error {
 func (j *Journal) load() error {
 	if err := syscall.Flock(int(j.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return fmt.Errorf("%w; wait for it to end, or give this one a journal of its own", ErrLocked)
+			return fmt.Errorf("%w; wait for it to end, and do the same again; in another journal the same step would have another key", ErrLocked)
 		}
 		return fmt.Errorf("lock: %w", err)
 	}

@@ -12,8 +12,16 @@ import (
 )
 
 // settle goes on with an entry until it is settled or handed over, which is in the journal when it returns. An error means that the journal can't be
-// written, and then nothing more is sent.
+// written, and then nothing more is sent; ErrUnrecorded: but something was.
 func (a *Agent) settle(ctx context.Context, e *Entry) error {
+	err := a.goOn(ctx, e)
+	if err != nil && len(e.Attempts()) > 0 && !errors.Is(err, ErrUnrecorded) {
+		return fmt.Errorf("%w: %w", ErrUnrecorded, err)
+	}
+	return err
+}
+
+func (a *Agent) goOn(ctx context.Context, e *Entry) error {
 	next, looked := first(e), false
 	for tries := 0; ; tries++ {
 		switch next {
@@ -95,7 +103,7 @@ func (e *Entry) toConfirm() bool {
 func (e *Entry) can(action Action) Action { return allowed[e.Retry][possible[e.Ability][action]] }
 
 // ErrUnrecorded means that a request was sent, and what came of it could not be journaled. The next agent asks.
-var ErrUnrecorded = errors.New("what came of a request could not be journaled")
+var ErrUnrecorded = errors.New("what came of a request could not be journaled: it may have happened; resume asks, when the journal can be written again")
 
 // attempt sends the entry's request once. It is in the journal before the first byte leaves.
 func (a *Agent) attempt(ctx context.Context, e *Entry) (Seen, error) {
