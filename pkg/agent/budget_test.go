@@ -1,7 +1,6 @@
 package agent_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -276,20 +275,19 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A target that accepts and then drops, for ever.
+// Targets that never come to an end, and say nothing of how often they want to be asked.
 func TestThereIsNoHotLoop(t *testing.T) {
-	w := newWork(t, newTarget(t, lost).shows(lost))
-	w.inTime(func(ctx context.Context, a *agent.Agent) {
-		steps, err := agent.ParseSteps([]byte(create))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.Do(ctx, steps); err != nil {
-			t.Fatal(err)
-		}
-	})
-	_, writes := w.target.arrived()
-	if requests := writes + w.target.questioned(); writes > 5 || requests > 200 || w.passed < 14*time.Minute {
-		t.Errorf("%d requests, %d of them writes, in %v", requests, writes, w.passed)
+	for name, x := range map[string]*target{
+		"one that accepts and then drops":      newTarget(t, lost).shows(lost),
+		"one whose operation goes on for ever": newTarget(t, accepted).shows(says(200, "application/json", `{"id":"op_1","state":"running","agent_run":"run-1"}`)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWork(t, x)
+			w.one(create)
+			_, writes := w.target.arrived()
+			if requests := writes + w.target.questioned(); writes > 5 || requests > 200 || w.passed < 14*time.Minute {
+				t.Errorf("%d requests, %d of them writes, in %v", requests, writes, w.passed)
+			}
+		})
 	}
 }

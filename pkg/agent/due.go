@@ -35,7 +35,7 @@ func (a *Agent) due(ctx context.Context, e *Entry, next Action, tries int, free 
 		return err
 	}
 	pause := asked
-	if next == Poll { // the target says how often it wants to be asked
+	if next == Poll && last.Seen.RetryAfter > 0 { // the target says how often it wants to be asked
 		tries = min(tries, 1)
 	}
 	if tries > 0 {
