@@ -230,6 +230,14 @@ func TestRetryAfter(t *testing.T) {
 			}
 		})
 	}
+	t.Run("is waited for also when somebody on the way has said it, before anybody is asked again", func(t *testing.T) {
+		w := newWork(t, newTarget(t, says(503, "text/html", "busy", "Retry-After", "20"), done("executed")).shows(refuse(problem.OperationNotFound)))
+		r := w.one(create)
+		w.ends(r, agent.Executed, 2)
+		if waited := r.Requests[1].At.Sub(r.Requests[0].Ended); waited < 20*time.Second {
+			t.Errorf("waited %v, want 20 s", waited)
+		}
+	})
 	t.Run("beyond the deadline it is handed over at once", func(t *testing.T) {
 		w := newWork(t, newTarget(t, refuse429("30")))
 		r := w.one(within(create, `{"deadline_seconds":20}`))
