@@ -92,7 +92,7 @@ func spentBy(entries ...*Entry) (s spent) {
 		attempts := len(e.Attempts())
 		s.attempts += attempts
 		if attempts > 0 && e.End.Outcome != Refused {
-			s.cost += e.Cost
+			s.cost = sum(s.cost, e.Cost)
 		}
 		if s.since.IsZero() || e.At.Before(s.since) {
 			s.since = e.At
@@ -101,13 +101,16 @@ func spentBy(entries ...*Entry) (s spent) {
 	return s
 }
 
+// sum adds costs, up to the largest number: what is more is more than any budget.
+func sum(a, b int64) int64 { return a + min(b, math.MaxInt64-a) }
+
 // attempt says what another attempt lacks. cost is what it would add; what adds nothing is not short of it, even where the budget was lowered since.
 func (b Budget) attempt(of string, s spent, cost int64) *Shortage {
 	switch {
 	case s.attempts >= b.Attempts:
 		return &Shortage{Of: of, Member: "attempts", Least: int64(s.attempts) + 1, why: fmt.Sprintf("%d attempts of %d were made", s.attempts, b.Attempts)}
-	case cost > 0 && b.Cost != nil && s.cost+cost > *b.Cost:
-		return &Shortage{Of: of, Member: "cost", Least: s.cost + cost, why: fmt.Sprintf("it costs %d, and %d of %d are spent", cost, s.cost, *b.Cost)}
+	case cost > 0 && b.Cost != nil && cost > *b.Cost-s.cost:
+		return &Shortage{Of: of, Member: "cost", Least: sum(s.cost, cost), why: fmt.Sprintf("it costs %d, and %d of %d are spent", cost, s.cost, *b.Cost)}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -149,6 +150,16 @@ func TestBudgets(t *testing.T) {
 		}
 		if r := w.one(`{"step":"step-4","path":"/v1/x","cost":60}`); !strings.Contains(r.Reason, "180 of 180") {
 			t.Errorf("the next one has %s", r.Reason)
+		}
+	})
+	t.Run("no cost is too large to be added up", func(t *testing.T) {
+		w := newWork(t, newTarget(t, done("executed")))
+		w.one(`{"step":"first","path":"/v1/x","cost":4}`)
+		for _, limit := range []int64{10, math.MaxInt64} {
+			w.budget = agent.Budget{Cost: &limit}
+			if r := w.one(`{"step":"second","path":"/v1/x","cost":9223372036854775807}`); r.Outcome != agent.NeedsPerson || r.Shortage.Least != math.MaxInt64 {
+				t.Errorf("of %d: %s, %s", limit, r.Outcome, r.Reason)
+			}
 		}
 	})
 	t.Run("what costs nothing is done where nothing is left", func(t *testing.T) {
