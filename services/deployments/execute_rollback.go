@@ -60,7 +60,7 @@ func (cs commands) target(tx database.Tx, op idempotency.Operation, d Deployment
 	case to == "":
 		says = "Nothing of " + d.Service + " was live in " + d.Environment + " before deployment " + d.ID + "."
 	case err != nil || target.Service != d.Service || target.Environment != d.Environment:
-		says = "Deployment " + to + " is none of " + d.Service + " in " + d.Environment + "."
+		says = "What `to` names is no deployment of " + d.Service + " in " + d.Environment + "." // and may be any text
 	case target.State != idempotency.Succeeded:
 		says = "Deployment " + to + " has not succeeded: it is " + string(target.State) + "."
 	case target.ID == d.ID:
