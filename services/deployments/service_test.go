@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -51,17 +50,20 @@ func startAt(t *testing.T, kind database.Kind, c cluster, changes ...func(*deplo
 func startOn(t *testing.T, db *database.DB, c cluster, changes ...func(*deployments.Config)) running {
 	t.Helper()
 	config := defaults()
+	config.TokensFile, config.Demo = servertest.Tokens(t), true // also for requests that a test writes by hand
 	config.ProviderURL = c.URL
 	config.ProviderTimeout, config.EffectLease = time.Second, 2*time.Second
 	config.ReconcileEvery, config.FollowEvery = 20*time.Millisecond, 10*time.Millisecond
 	for _, change := range changes {
 		change(&config)
 	}
-	service, err := deployments.New(config, deployments.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
+	secrets := servertest.KeepSecrets(t, db.SQL())
+	secrets.Keep(config.ProviderToken, "the cluster's token")
+	service, err := deployments.New(config, deployments.Deps{DB: db, Log: secrets.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return running{servertest.Start(t, service), db, c}
+	return running{servertest.Start(t, service, secrets), db, c}
 }
 
 // defaults are the settings of a service that is told nothing, on any port.
@@ -82,7 +84,7 @@ func (r running) operator() servertest.Client { return r.As("demo-operator") }
 
 // key is the header of a bare key.
 func key(format string, args ...any) string {
-	return "Idempotency-Key: " + fmt.Sprintf(format, args...)
+	return "Idempotency-Key: " + servertest.Key(fmt.Sprintf(format, args...))
 }
 
 // wait is the header of a caller that waits for the end.

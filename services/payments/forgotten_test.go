@@ -5,7 +5,9 @@ import (
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
+	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/outbox"
+	"github.com/einmal/einmal/pkg/server/servertest"
 	"github.com/einmal/einmal/services/payments"
 )
 
@@ -52,7 +54,9 @@ func TestAForgottenClaimFindsItsPayment(t *testing.T) {
 // neverConfirmed is what a send leaves behind that dies before it confirms.
 func neverConfirmed(s running) {
 	s.t.Helper()
-	of := func(name string) string { return outbox.Key("einmal", payments.Name, "acme", "k", name) }
+	of := func(name string) string {
+		return outbox.Key("einmal", payments.Name, "acme", idempotency.Key(servertest.Key("k")), name)
+	}
 	s.psp.does("payment_intents", "amount=1250&currency=eur&capture_method=manual&payment_method=pm_card_visa&metadata[order_id]=o&metadata[account_id]=acme"+
 		"&metadata[einmal_effect_key]="+of("authorize"), "Idempotency-Key: "+of("create"))
 }

@@ -162,10 +162,10 @@ func TestFsckSeesEachOfItsViolations(t *testing.T) {
 		},
 		"an operation without an effect that is open": {
 			func(exec func(string, ...any), id ids) {
-				exec("UPDATE operations SET state = 'queued', response_status = 0, response_body = NULL, completed_at = NULL WHERE idempotency_key = 'put-captured'")
-				exec("DELETE FROM events WHERE type = 'completed' AND operation_id = (SELECT id FROM operations WHERE idempotency_key = 'put-captured')")
-				exec("UPDATE events SET operation_id = 'op_put' WHERE operation_id = (SELECT id FROM operations WHERE idempotency_key = 'put-captured')")
-				exec("UPDATE operations SET id = 'op_put' WHERE idempotency_key = 'put-captured'")
+				exec("UPDATE operations SET state = 'queued', response_status = 0, response_body = NULL, completed_at = NULL WHERE idempotency_key LIKE 'put-captured%'")
+				exec("DELETE FROM events WHERE type = 'completed' AND operation_id = (SELECT id FROM operations WHERE idempotency_key LIKE 'put-captured%')")
+				exec("UPDATE events SET operation_id = 'op_put' WHERE operation_id = (SELECT id FROM operations WHERE idempotency_key LIKE 'put-captured%')")
+				exec("UPDATE operations SET id = 'op_put' WHERE idempotency_key LIKE 'put-captured%'")
 			},
 			func(ids) found { return found{"no local operation is open: op_put"} },
 		},

@@ -3,7 +3,6 @@ package payments_test
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -26,10 +25,11 @@ const patience = 25 * time.Second
 // running is the service on a database of its own, in front of a simulated provider.
 type running struct {
 	*servertest.Server
-	t   *testing.T
-	db  *database.DB
-	url string // of the database
-	psp psp
+	t       *testing.T
+	db      *database.DB
+	url     string // of the database
+	psp     psp
+	secrets *servertest.Secrets
 }
 
 // start serves from a fresh database until the test ends.
@@ -46,7 +46,7 @@ func startWith(t *testing.T, kind database.Kind, provider psp, changes ...func(*
 	if err := migrations.Up(t.Context(), db, payments.Name); err != nil {
 		t.Fatal(err)
 	}
-	r := running{t: t, db: db, url: url, psp: provider}
+	r := running{t: t, db: db, url: url, psp: provider, secrets: servertest.KeepSecrets(t, db.SQL())}
 	return r.replica(changes...)
 }
 
@@ -54,15 +54,18 @@ func startWith(t *testing.T, kind database.Kind, provider psp, changes ...func(*
 func (r running) replica(changes ...func(*payments.Config)) running {
 	r.t.Helper()
 	config := defaults()
+	config.TokensFile, config.Demo = servertest.Tokens(r.t), true // also for requests that a test writes by hand
 	config.ProviderURL = r.psp.URL
 	for _, change := range changes {
 		change(&config)
 	}
-	service, err := payments.New(config, payments.Deps{DB: dbtest.Connect(r.t, r.url, database.Options{}), Log: slog.New(slog.DiscardHandler)})
+	r.secrets.Keep(config.ProviderToken, "the provider's token")
+	r.secrets.Keep(config.WebhookSecret, "what webhooks are signed with")
+	service, err := payments.New(config, payments.Deps{DB: dbtest.Connect(r.t, r.url, database.Options{}), Log: r.secrets.Log})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.Server = servertest.Start(r.t, service)
+	r.Server = servertest.Start(r.t, service, r.secrets)
 	return r
 }
 
@@ -97,7 +100,7 @@ func (r running) globex() servertest.Client { return r.As("demo-globex") }
 
 // key is the header of a bare key.
 func key(format string, args ...any) string {
-	return "Idempotency-Key: " + fmt.Sprintf(format, args...)
+	return "Idempotency-Key: " + servertest.Key(fmt.Sprintf(format, args...))
 }
 
 // wait asks for the final answer.

@@ -1,41 +1,31 @@
 package tickets_test
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
 	"github.com/einmal/einmal/pkg/problem"
+	"github.com/einmal/einmal/pkg/server/servertest"
 	"github.com/einmal/einmal/services/tickets"
 )
 
-// tokens is a file that knows one token for each role of an account, called like it.
+// tokens is a file that knows one principal for each role of an account, called like it.
 func tokens(t *testing.T) string {
 	t.Helper()
-	var lines string
-	for _, role := range []string{"agent", "approver", "operator", "auditor"} {
-		lines += fmt.Sprintf("%x %s acme %s\n", sha256.Sum256([]byte(role)), role, role)
-	}
-	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	return servertest.Tokens(t, "agent acme agent", "approver acme approver", "operator acme operator", "auditor acme auditor")
 }
 
 func TestWhoMayDoWhat(t *testing.T) {
 	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
-		s := start(t, kind, func(c *tickets.Config) { c.TokensFile = tokens(t) })
+		s := start(t, kind, func(c *tickets.Config) { c.TokensFile, c.Demo = tokens(t), false })
 
 		t.Run("nobody without a token that is known", func(t *testing.T) {
-			for _, token := range []string{"", "demo-agent", "Agent", "agen", "agent2"} {
-				expect(t, token, create(t, s.As(token), key("k"), `{"project":"ops","title":"nobody's"}`), 401, problem.Unauthenticated)
-				expect(t, token, s.As(token).Send(t, "GET", "/v1/tickets", ""), 401, problem.Unauthenticated)
+			known := servertest.Token("agent")
+			for _, token := range []string{"", "demo-agent", "agent", "T" + known[1:], known[:len(known)-1], known + "2"} {
+				expect(t, token, create(t, s.With(token), key("k"), `{"project":"ops","title":"nobody's"}`), 401, problem.Unauthenticated)
+				expect(t, token, s.With(token).Send(t, "GET", "/v1/tickets", ""), 401, problem.Unauthenticated)
 			}
 		})
 

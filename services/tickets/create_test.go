@@ -107,7 +107,7 @@ func labels(n int, name, value func(i int) string) string {
 func number(i int) string { return fmt.Sprint("l", i) }
 
 func long(n int) func(int) string {
-	return func(int) string { return strings.Repeat("é", n) }
+	return func(int) string { return strings.Repeat("ü", n) } // not as texts are: a problem may name a label and tell no text
 }
 
 func TestTheLimitsOfATicket(t *testing.T) {
@@ -165,7 +165,7 @@ func TestWhatIsNoTicket(t *testing.T) {
 			{with("priority", `"critical"`), "/priority"},
 			{with("labels", labels(33, number, number)), "/labels"},
 			{with("labels", `{"":"a"}`), "/labels/"},
-			{with("labels", labels(1, long(65), number)), "/labels/" + strings.Repeat("é", 65)},
+			{with("labels", labels(1, long(65), number)), "/labels/" + long(65)(0)},
 			{with("labels", labels(1, number, long(256))), "/labels/l0"},
 			{with("labels", `{"a/b":1}`), "/labels/a~1b"},
 			{with("labels", `{"a~b":null}`), "/labels/a~0b"},

@@ -19,7 +19,7 @@ func (r running) hangUp(t *testing.T, key, body string, sent int) (conn net.Conn
 	if err != nil {
 		t.Fatal(err)
 	}
-	request := fmt.Sprintf("POST /v1/tickets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer demo-agent\r\nContent-Type: application/json\r\nIdempotency-Key: %s\r\nContent-Length: %d\r\n\r\n%s", key, len(body), body)
+	request := fmt.Sprintf("POST /v1/tickets HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer demo-agent\r\nContent-Type: application/json\r\n%s\r\nContent-Length: %d\r\n\r\n%s", key, len(body), body)
 	if sent < 0 {
 		sent += len(request) + 1 // -1: all
 	}
@@ -41,7 +41,7 @@ func TestACallerThatHangsUp(t *testing.T) {
 				if err := lockTickets(tx, kind); err != nil {
 					return err
 				}
-				caller := s.hangUp(t, "k", body, -1)
+				caller := s.hangUp(t, key("k"), body, -1)
 				s.waitForRequests(t, 1)
 				return caller.Close()
 			}); err != nil {
@@ -66,7 +66,7 @@ func TestACallerThatHangsUp(t *testing.T) {
 			s := start(t, kind)
 			cuts := []int{1, 20, 60, 100, 150, -2, -20, -1, -1, -1}
 			for i, cut := range cuts {
-				s.hangUp(t, fmt.Sprint("k", i), body, cut).Close()
+				s.hangUp(t, key("k%d", i), body, cut).Close()
 			}
 			for i := range cuts {
 				first := create(t, s.agent(), key("k%d", i), body)

@@ -2,7 +2,6 @@ package tickets_test
 
 import (
 	"fmt"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -21,7 +20,8 @@ func TestMain(m *testing.M) { dbtest.Main(m) }
 // running is the service on a database of its own.
 type running struct {
 	*servertest.Server
-	db *database.DB
+	db      *database.DB
+	secrets *servertest.Secrets
 }
 
 // start serves from a fresh database until the test ends.
@@ -33,14 +33,17 @@ func start(t *testing.T, kind database.Kind, changes ...func(*tickets.Config)) r
 func startOn(t *testing.T, db *database.DB, changes ...func(*tickets.Config)) running {
 	t.Helper()
 	config := defaults()
+	config.TokensFile, config.Demo = servertest.Tokens(t), true // also for requests that a test writes by hand
 	for _, change := range changes {
 		change(&config)
 	}
-	service, err := tickets.New(config, tickets.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
+	secrets := servertest.KeepSecrets(t, db.SQL())
+	secrets.Keep(config.ProviderToken, "the desk's token")
+	service, err := tickets.New(config, tickets.Deps{DB: db, Log: secrets.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return running{servertest.Start(t, service), db}
+	return running{servertest.Start(t, service, secrets), db, secrets}
 }
 
 // defaults are the settings of a service that is told nothing, on any port.
@@ -60,7 +63,7 @@ func (r running) globex() servertest.Client { return r.As("demo-globex") }
 
 // key is the header of a bare key.
 func key(format string, args ...any) string {
-	return "Idempotency-Key: " + fmt.Sprintf(format, args...)
+	return "Idempotency-Key: " + servertest.Key(fmt.Sprintf(format, args...))
 }
 
 // create sends a creation as acme's agent would, or whoever the client is.

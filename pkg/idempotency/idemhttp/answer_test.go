@@ -56,7 +56,7 @@ func TestWorkThatIsDone(t *testing.T) {
 				"Idempotent-Replayed": "true", "Idempotency-Executed-At": made.MadeAt,
 			}
 			for _, token := range []string{"demo-agent", "demo-agent-2", "demo-operator"} {
-				again := s.As(token).Send(t, "POST", "/v1/things", `{ "tags":["default"], "name":"\u003c\u00e9&\u2028>"}`, key(`"k"`))
+				again := s.As(token).Send(t, "POST", "/v1/things", `{ "tags":["default"], "name":"\u003c\u00e9&\u2028>"}`, quoted("k"))
 				if diff := cmp.Diff(want, told(again)); diff != "" || again.Status != 201 || string(again.Body) != string(first.Body) {
 					t.Errorf("%s: %s\n%s", token, again, diff)
 				}

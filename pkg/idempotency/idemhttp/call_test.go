@@ -74,7 +74,7 @@ func TestAWriteNeedsOneKey(t *testing.T) {
 
 	t.Run("both spellings name one key", func(t *testing.T) {
 		longest := strings.Repeat("~", 255)
-		for bare, quoted := range map[string]string{
+		for bare, inQuotes := range map[string]string{
 			"plain":              `"plain"`,
 			longest:              `"` + longest + `"`,
 			"../x":               `"../x"`,
@@ -87,16 +87,16 @@ func TestAWriteNeedsOneKey(t *testing.T) {
 			if strings.Contains(bare, " ") {
 				continue
 			}
-			first, second := s.post(t, key(bare), thing), s.post(t, key(quoted), thing)
+			first, second := s.post(t, spelled(bare), thing), s.post(t, spelled(inQuotes), thing)
 			if first.Status != 201 || second.Outcome() != "replayed" || string(first.Body) != string(second.Body) {
-				t.Errorf("%s and %s: %s and %s", bare, quoted, first, second)
+				t.Errorf("%s and %s: %s and %s", bare, inQuotes, first, second)
 			}
 		}
-		first, second := s.post(t, key(`"a\"b\\c,d"`), thing), s.post(t, key(` "a\"b\\c,d" `), thing)
+		first, second := s.post(t, spelled(`"a\"b\\c,d"`), thing), s.post(t, spelled(` "a\"b\\c,d" `), thing)
 		if first.Status != 201 || second.Outcome() != "replayed" {
 			t.Errorf("with escapes: %s and %s", first, second)
 		}
-		if other := s.post(t, key("PLAIN"), thing); other.Outcome() != "executed" {
+		if other := s.post(t, spelled("PLAIN"), thing); other.Outcome() != "executed" {
 			t.Errorf("another case is another key: %s", other)
 		}
 	})

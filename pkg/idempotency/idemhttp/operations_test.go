@@ -103,7 +103,7 @@ func TestAnOperation(t *testing.T) {
 			if c.then != nil {
 				c.then(id)
 			}
-			byID, byKey := s.get(t, "/v1/operations/"+id), s.get(t, "/v1/operations", key(`"`+name+`"`))
+			byID, byKey := s.get(t, "/v1/operations/"+id), s.get(t, "/v1/operations", quoted(name))
 			if byID.Status != 200 || string(byID.Body) != string(byKey.Body) {
 				t.Errorf("%s: by id %s, by key %s", state, byID, byKey)
 			}
@@ -167,8 +167,8 @@ func TestAnOperationThatIsNotThere(t *testing.T) {
 		})
 
 		t.Run("is asked for with what is no key", func(t *testing.T) {
-			expect(t, "a space", s.get(t, "/v1/operations", key("a b")), 400, problem.IdempotencyKeyInvalid)
-			expect(t, "empty", s.get(t, "/v1/operations", key("")), 400, problem.IdempotencyKeyInvalid)
+			expect(t, "a space", s.get(t, "/v1/operations", spelled("a b")), 400, problem.IdempotencyKeyInvalid)
+			expect(t, "empty", s.get(t, "/v1/operations", spelled("")), 400, problem.IdempotencyKeyInvalid)
 			expect(t, "two", s.get(t, "/v1/operations", key("k"), key("k")), 400, problem.IdempotencyKeyInvalid)
 		})
 	})

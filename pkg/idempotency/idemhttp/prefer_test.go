@@ -67,7 +67,7 @@ func TestPreferWait(t *testing.T) {
 						t.Fatal("waited in vain until it has claimed")
 					}
 				}
-				op, err := s.exec.ByKey(t.Context(), "acme", "write")
+				op, err := s.exec.ByKey(t.Context(), "acme", idempotency.Key(servertest.Key("write")))
 				if err != nil {
 					t.Fatal(err)
 				}

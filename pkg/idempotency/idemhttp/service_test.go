@@ -3,7 +3,6 @@ package idemhttp_test
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync"
 	"testing"
@@ -85,8 +84,9 @@ func startOn(t *testing.T, db *database.DB, options idempotency.Options) *things
 	s := &things{db: db, held: make(chan struct{}), ran: make(chan struct{}, 1000)}
 	options.Describe = s.view.describe
 	s.exec = idempotency.New(db, options)
-	srv, err := server.New(server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second},
-		server.Service{Name: "things", Log: slog.New(slog.DiscardHandler)})
+	secrets := servertest.KeepSecrets(t)
+	srv, err := server.New(server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 10 * time.Second, TokensFile: servertest.Tokens(t), Demo: true},
+		server.Service{Name: "things", Log: secrets.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func startOn(t *testing.T, db *database.DB, options idempotency.Options) *things
 	srv.Echo().GET("/v1/operations", ops.List, read)
 	srv.Echo().GET("/v1/operations/:id", ops.Get, read)
 	srv.Echo().POST("/v1/fingerprints", idemhttp.Fingerprints(s.routes(), caller), read)
-	s.Server = servertest.StartUndocumented(t, srv)
+	s.Server = servertest.StartUndocumented(t, srv, secrets)
 	return s
 }
 
@@ -220,8 +220,12 @@ func (s *things) get(t *testing.T, path string, headers ...string) servertest.An
 	return s.As("demo-agent").Send(t, "GET", path, "", headers...)
 }
 
-// key is the header of a bare key.
-func key(k string) string { return "Idempotency-Key: " + k }
+// key is the header of a bare key, and quoted that of the same key in its other spelling.
+func key(k string) string    { return spelled(servertest.Key(k)) }
+func quoted(k string) string { return spelled(`"` + servertest.Key(k) + `"`) }
+
+// spelled is the header with what may be no key.
+func spelled(value string) string { return "Idempotency-Key: " + value }
 
 // count counts rows of a table.
 func (s *things) count(t *testing.T, table string) (n int64) {

@@ -2,12 +2,7 @@ package outboxhttp_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
-	"log/slog"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -45,10 +40,11 @@ var (
 // effects is a service whose one write has an effect at a desk, and that answers about it as services do.
 type effects struct {
 	*servertest.Server
-	db   *database.DB
-	exec *idempotency.Executor
-	box  *outbox.Outbox
-	desk *desk
+	db      *database.DB
+	exec    *idempotency.Executor
+	box     *outbox.Outbox
+	desk    *desk
+	secrets *servertest.Secrets
 }
 
 // start serves from a fresh database until the test ends. Effects stay where they are until work.
@@ -63,6 +59,7 @@ func start(t *testing.T, kind database.Kind, ability outbox.Ability, changes ...
 			t.Errorf("the database in the end: %+v, %v", violations, err)
 		}
 	})
+	s.secrets = servertest.KeepSecrets(t, s.db.SQL())
 	s.exec = idempotency.New(s.db, idempotency.Options{Record: events.Record, Note: events.Note, Describe: outbox.Describe(s.db)})
 	target := outbox.Target{
 		Name: "desk", Types: []string{catalogue.TicketMirror}, Ability: ability, Provider: s.desk, Settle: settled,
@@ -74,7 +71,7 @@ func start(t *testing.T, kind database.Kind, ability outbox.Ability, changes ...
 	}
 	var err error
 	s.box, err = outbox.New(outbox.Deps{
-		DB: s.db, Exec: s.exec, Log: slog.New(slog.DiscardHandler), Record: events.Record,
+		DB: s.db, Exec: s.exec, Log: s.secrets.Log, Record: events.Record,
 		Namespace: "test", Service: "tickets", PollEvery: 10 * time.Millisecond,
 	}, target)
 	if err != nil {
@@ -94,8 +91,9 @@ func settled(_ database.Tx, e outbox.Effect, end outbox.End) (idempotency.Answer
 
 func (s *effects) serve(t *testing.T) {
 	t.Helper()
-	srv, err := server.New(server.Config{Listen: "127.0.0.1:0", ShutdownGrace: patience, TokensFile: tokens(t)},
-		server.Service{Name: "effects", Log: slog.New(slog.DiscardHandler)})
+	tokens := servertest.Tokens(t, "agent acme agent", "approver acme approver", "operator acme operator", "auditor acme auditor", "stranger globex operator")
+	srv, err := server.New(server.Config{Listen: "127.0.0.1:0", ShutdownGrace: patience, TokensFile: tokens},
+		server.Service{Name: "effects", Log: s.secrets.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,21 +109,7 @@ func (s *effects) serve(t *testing.T) {
 	e.GET("/v1/operations/:id", ops.Get, read)
 	e.GET("/v1/reviews", h.ListReviews, read)
 	e.GET("/v1/reviews/:id", h.GetReview, read)
-	s.Server = servertest.StartUndocumented(t, srv)
-}
-
-// tokens is a file with one token for each role of the account acme, and an operator of globex.
-func tokens(t *testing.T) string {
-	t.Helper()
-	lines := fmt.Sprintf("%x stranger globex operator\n", sha256.Sum256([]byte("stranger")))
-	for _, role := range []string{"agent", "approver", "operator", "auditor"} {
-		lines += fmt.Sprintf("%x %s acme %s\n", sha256.Sum256([]byte(role)), role, role)
-	}
-	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
+	s.Server = servertest.StartUndocumented(t, srv, s.secrets)
 }
 
 func caller(c echo.Context) idemhttp.Caller {
@@ -148,7 +132,7 @@ func (s effects) work(t *testing.T) (stop func()) {
 func (s effects) accept(t *testing.T, k string) string {
 	t.Helper()
 	result, err := s.exec.Do(t.Context(), idempotency.Request{
-		Key: idempotency.Key(k), Type: catalogue.TicketMirror,
+		Key: idempotency.Key(servertest.Key(k)), Type: catalogue.TicketMirror,
 		Command: idempotency.Command{Account: "acme", Method: "POST", Path: "/v1/tickets", Body: map[string]string{"title": k}},
 	}, func(tx database.Tx, op idempotency.Operation) (idempotency.Answer, error) {
 		op.State = idempotency.Queued
@@ -289,7 +273,7 @@ func expect(t *testing.T, what any, got servertest.Answer, status int, code prob
 }
 
 // key is the header of a bare key.
-func key(k string) string { return "Idempotency-Key: " + k }
+func key(k string) string { return "Idempotency-Key: " + servertest.Key(k) }
 
 // desk is a system outside that answers what the test says; nothing is said, nothing is shown.
 type desk struct {

@@ -73,7 +73,8 @@ func (c Client) Request(t testing.TB, method, path string, body io.Reader, heade
 // Exchange makes one request and checks it and its answer against the service's document:
 //
 //   - the answer is one that the document knows for this request: status, every header, body;
-//   - a request that the document calls wrong is not answered with success.
+//   - a request that the document calls wrong is not answered with success;
+//   - a problem document tells nothing that was sent and is a secret.
 //
 // An error says that there was no answer, or not all of it.
 func (s *Server) Exchange(t testing.TB, request *http.Request) (Answer, error) {
@@ -86,6 +87,7 @@ func (s *Server) Exchange(t testing.TB, request *http.Request) (Answer, error) {
 		}{io.TeeReader(request.Body, &sent), request.Body}
 	}
 	response, err := s.client.Do(request)
+	s.secrets.Sent(request, sent.Bytes()) // also if there is no answer
 	if err != nil {
 		return Answer{}, err
 	}
@@ -95,6 +97,9 @@ func (s *Server) Exchange(t testing.TB, request *http.Request) (Answer, error) {
 		return Answer{}, fmt.Errorf("read answer to %s %s: %w", request.Method, request.URL.Path, err)
 	}
 	answer := Answer{response.StatusCode, response.Header, body}
+	if len(body) > 0 && response.Header.Get("Content-Type") == problem.ContentType {
+		s.secrets.check(t, problemOf(body))
+	}
 	if s.document != nil {
 		if err := s.document.check(request, sent.Bytes(), answer); err != nil {
 			t.Errorf("%s %s answered %d %s\nwhich is not as openapi.yaml has it: %v", request.Method, request.URL, answer.Status, body, err)

@@ -1,5 +1,6 @@
 // Package servertest runs a service for its tests the way its callers meet it: on a port of its own, through real connections,
 // and held to its own OpenAPI document. Every exchange that goes through a [Client] is checked against it; see [Server.Exchange].
+// What a client has sent of tokens, keys and bodies must be told nowhere; see [Secrets].
 package servertest
 
 import (
@@ -25,14 +26,15 @@ type Server struct {
 	Stop func() error
 
 	client   *http.Client
+	secrets  *Secrets
 	document *document // nil: undocumented
 }
 
 // Start serves until the test ends, and fails it if the service does not leave in peace. The document at /openapi.json is what
-// exchanges are checked against, and must be a valid one.
-func Start(t testing.TB, service Service) *Server {
+// exchanges are checked against, and must be a valid one. The service must log to the secrets' log.
+func Start(t testing.TB, service Service, secrets *Secrets) *Server {
 	t.Helper()
-	s := StartUndocumented(t, service)
+	s := StartUndocumented(t, service, secrets)
 	answer := s.get(t, "/openapi.json")
 	var err error
 	if s.document, err = documentOf(answer); err != nil {
@@ -42,7 +44,7 @@ func Start(t testing.TB, service Service) *Server {
 }
 
 // StartUndocumented is Start for routes that only a test has, and that no document describes.
-func StartUndocumented(t testing.TB, service Service) *Server {
+func StartUndocumented(t testing.TB, service Service, secrets *Secrets) *Server {
 	t.Helper()
 	if err := service.Listen(t.Context()); err != nil {
 		t.Fatal(err)
@@ -56,18 +58,31 @@ func StartUndocumented(t testing.TB, service Service) *Server {
 		URL:    "http://" + service.Addr(),
 		Stop:   sync.OnceValue(func() error { cancel(); return <-served }),
 		client: &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+
+		secrets: secrets,
 	}
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		if err := s.Stop(); err != nil {
 			t.Errorf("serve: %v", err)
 		}
+		if secrets.Logged() == "" { // it would have said where it listens
+			t.Error("the service logs somewhere else than to the secrets' log")
+		}
 	})
 	return s
 }
 
-// As is a client that shows a token; with an empty one it shows none.
-func (s *Server) As(token string) Client { return Client{s, token} }
+// As is a client that shows the Token of a principal; without one it shows none.
+func (s *Server) As(principal string) Client {
+	if principal == "" {
+		return Client{s, ""}
+	}
+	return s.With(Token(principal))
+}
+
+// With is a client that shows this token.
+func (s *Server) With(token string) Client { return Client{s, token} }
 
 func (s *Server) get(t testing.TB, path string) []byte {
 	t.Helper()

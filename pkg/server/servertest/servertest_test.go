@@ -2,7 +2,6 @@ package servertest_test
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -55,7 +54,8 @@ func (r *report) Error(args ...any) { r.errors = append(r.errors, fmt.Sprint(arg
 // Each answer that is not as the document has it is found.
 func TestExchangesAreHeldToTheDocument(t *testing.T) {
 	var answer func(c echo.Context) error
-	srv, err := server.New(server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 5 * time.Second}, server.Service{Name: "things", Log: slog.New(slog.DiscardHandler)})
+	secrets := servertest.KeepSecrets(t)
+	srv, err := server.New(server.Config{Listen: "127.0.0.1:0", ShutdownGrace: 5 * time.Second, TokensFile: servertest.Tokens(t)}, server.Service{Name: "things", Log: secrets.Log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestExchangesAreHeldToTheDocument(t *testing.T) {
 	if err := srv.PublishOpenAPI([]byte(document)); err != nil {
 		t.Fatal(err)
 	}
-	s := servertest.Start(t, srv)
+	s := servertest.Start(t, srv, secrets)
 
 	created := func(c echo.Context) error {
 		c.Response().Header().Set("Location", "/v1/things/1")

@@ -35,12 +35,14 @@ func Start(t *testing.T, kind database.Kind, changes ...func(*simulator.Config))
 	for _, change := range changes {
 		change(&config)
 	}
-	service, err := simulator.New(config, simulator.Deps{DB: db, Log: slog.New(slog.DiscardHandler)})
+	secrets := servertest.KeepSecrets(t)
+	secrets.Keep(config.Token, "the token of those who call it")
+	service, err := simulator.New(config, simulator.Deps{DB: db, Log: slog.New(slog.NewJSONHandler(secrets, nil))}) // at debug it names calls by their keys
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := servertest.StartUndocumented(t, service)
-	return Simulator{t, server.URL, server.As(token)}
+	server := servertest.StartUndocumented(t, service, secrets)
+	return Simulator{t, server.URL, server.With(token)}
 }
 
 // Do asks it for something that it must do, and decodes the answer into what into points to, unless that is nil.
