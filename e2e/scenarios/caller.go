@@ -56,7 +56,7 @@ func (s *Stage) Do(call harness.Call) harness.Answer {
 	if call.Token == "" {
 		call.Token = agent
 	}
-	return harness.Do(s.ctx, call)
+	return s.heard(harness.Do(s.ctx, call))
 }
 
 // Create sends POST /v1/tickets once.
@@ -97,7 +97,7 @@ func (s *Stage) Send(base, key, body string) *Sent {
 	ctx, cancel := context.WithCancel(s.ctx)
 	sent := &Sent{answer: make(chan harness.Answer, 1), cancel: cancel}
 	go func() {
-		sent.answer <- harness.Do(ctx, harness.Call{Base: base, Method: http.MethodPost, Path: "/v1/tickets", Token: agent, Key: key, Body: body})
+		sent.answer <- s.heard(harness.Do(ctx, harness.Call{Base: base, Method: http.MethodPost, Path: "/v1/tickets", Token: agent, Key: key, Body: body}))
 	}()
 	return sent
 }

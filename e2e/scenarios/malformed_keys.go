@@ -90,9 +90,9 @@ func (s *Stage) acceptKeys(service *harness.Service) int {
 // createRaw sends a creation with these header lines as they are.
 func (s *Stage) createRaw(service *harness.Service, headers string) harness.Answer {
 	body := s.NewTicket().JSON()
-	return harness.Raw(s.ctx, service.Address(), fmt.Appendf(nil,
+	return s.heard(harness.Raw(s.ctx, service.Address(), fmt.Appendf(nil,
 		"POST /v1/tickets HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n%s\r\n%s",
-		service.Address(), agent, len(body), headers, body))
+		service.Address(), agent, len(body), headers, body)))
 }
 
 // text is n random letters and digits.

@@ -32,7 +32,7 @@ var otherAccountSameKey = Scenario{
 		own := as(otherAccount, http.MethodGet, "/v1/operations", "")
 		s.Check(own.Text("id") == theirs.Header.Get("Operation-Id"), "the operation of the key is %v, want the account's own", own)
 
-		stranger := harness.Do(s.ctx, harness.Call{Base: service.URL(), Method: http.MethodPost, Path: "/v1/tickets", Token: "nobody", Key: key, Body: body})
+		stranger := s.Do(harness.Call{Base: service.URL(), Method: http.MethodPost, Path: "/v1/tickets", Token: "nobody", Key: key, Body: body})
 		s.Problem("a caller without a valid token", stranger, http.StatusUnauthorized, "unauthenticated")
 		s.Notef("two accounts, one key, one event: two tickets, each replayed to its own account only")
 		return 2

@@ -3,6 +3,7 @@ package scenarios_test
 import (
 	"context"
 	"database/sql"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +81,16 @@ func TestPlayFindsWhatIsWrong(t *testing.T) {
 		{"a part in which nothing went wrong", true, func(s *scenarios.Stage) int {
 			return s.OneAbility(func(*scenarios.Part) int { return 0 })
 		}, "none: no fault happened"},
+		{"a log that tells a key", false, func(s *scenarios.Stage) int {
+			service, key := s.Serve(""), s.NewKey()
+			s.Do(harness.Call{Base: service.URL(), Method: "GET", Path: "/v1/nothing", Header: http.Header{"X-Request-Id": {key}}})
+			return 0
+		}, "what the services have logged tells \"key-1-"},
+		{"a problem that tells a key", false, func(s *scenarios.Stage) int {
+			service, key := s.Serve(""), s.NewKey()
+			s.Do(harness.Call{Base: service.URL(), Method: "GET", Path: "/v1/tickets/" + key})
+			return 0
+		}, "a problem tells \"key-1-"},
 		{"a scenario that panics", false, func(*scenarios.Stage) int {
 			panic("at the wrong moment")
 		}, "panic: at the wrong moment"},

@@ -77,10 +77,10 @@ func (p *PSP) AwaitTold(n int) {
 // Signed sends an event that the provider might have sent, with its signature, and returns the answer.
 func (p *PSP) Signed(service *harness.Service, body string) harness.Answer {
 	signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: []byte(body), Secret: hookSecret, Timestamp: time.Now()})
-	return harness.Do(p.stage.ctx, harness.Call{
+	return p.stage.heard(harness.Do(p.stage.ctx, harness.Call{
 		Base: service.URL(), Method: http.MethodPost, Path: "/v1/hooks/psp", Body: body,
 		Header: http.Header{"Stripe-Signature": {signed.Header}},
-	})
+	}))
 }
 
 // Itself does something at the provider without the service, as a person at the provider's own pages may.

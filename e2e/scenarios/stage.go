@@ -28,7 +28,8 @@ type Stage struct {
 	impossible bool   // Scenario.Impossible
 	part       string // what is being played, for messages; empty: the whole
 	keys       int
-	secrets    []string    // keys and texts of bodies that were made up here, which no log may tell
+	secrets    []string    // keys and texts of bodies that were made up here, which nothing may tell
+	problems   problems    // that services have answered with
 	world      *Outside    // what is outside; nil until there is something
 	desk       *Desk       // the same, if it is a desk
 	psp        *PSP        // the same, if it is a payment provider

@@ -30,7 +30,7 @@ var unknownReachesAPersonAndIsResolved = Scenario{
 			t.Check(first.Status == http.StatusOK && first.Text("resolved_as") == "succeeded", "a person's word: got %v", first)
 			t.Replayed("the same word again", t.Resolves(replica, asked.ID, key, "succeeded", paid.Resource), first)
 			t.Problem("another word", t.Resolves(replica, asked.ID, t.NewKey(), "failed", ""), http.StatusConflict, "review-resolved")
-			stranger := harness.Do(t.ctx, harness.Call{
+			stranger := t.Do(harness.Call{
 				Base: replica.URL(), Method: http.MethodPost, Path: "/v1/reviews/" + asked.ID + "/resolution", Token: "demo-globex-operator", Key: t.NewKey(),
 				Body: `{"evidence":"mine"}`,
 			})
