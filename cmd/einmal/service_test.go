@@ -47,6 +47,11 @@ func start(t *testing.T, role string, settings ...string) *process {
 	t.Cleanup(func() {
 		_ = p.Process.Kill() // it may have left already
 		_ = p.Wait()
+		for _, secret := range []string{"Bearer ", "key-1", "Disk full"} { // as harness and create send them
+			if strings.Contains(p.out.String(), secret) {
+				t.Errorf("the log tells %q:\n%s", secret, p.out.String())
+			}
+		}
 	})
 	await(t, "the service is ready", func() bool {
 		answer := harness.Do(t.Context(), harness.Call{Base: "http://" + p.address, Method: http.MethodGet, Path: "/readyz"})
