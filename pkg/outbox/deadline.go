@@ -59,7 +59,7 @@ func (o *Outbox) passDeadline(ctx context.Context, t Target, e Effect) error {
 	defer cancel()
 	err := o.db.InTx(ctx, func(tx database.Tx) error {
 		ended = false
-		known, err := find(tx.DB, e)
+		known, err := hold(tx, e)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/einmal/einmal/pkg/catalogue"
 	"github.com/einmal/einmal/pkg/database"
@@ -192,3 +193,10 @@ func find(db *gorm.DB, e Effect) (*Effect, error) {
 	}
 	return &now, nil
 }
+
+// hold reads an effect as it is now, and nobody else changes it until tx ends. Each step is a compare-and-set all the same; this is so that
+// what is told of it, in events, in reviews and in the domain's rows, is about the very row that it changes.
+func hold(tx database.Tx, e Effect) (*Effect, error) { return find(tx.Clauses(held), e) }
+
+// held locks what is read. SQLite, where one transaction writes at a time, needs no lock, and its dialect writes none.
+var held = clause.Locking{Strength: clause.LockingStrengthUpdate}

@@ -132,7 +132,7 @@ func (o *Outbox) Resolve(tx database.Tx, r review.Review, state idempotency.Stat
 		}
 	}
 	var about []Effect
-	if err := tx.Where("account_id = ? AND operation_id = ?", r.AccountID, r.OperationID).Limit(1).Find(&about).Error; err != nil {
+	if err := tx.Clauses(held).Where("account_id = ? AND operation_id = ?", r.AccountID, r.OperationID).Limit(1).Find(&about).Error; err != nil {
 		return fmt.Errorf("read effect: %w", err)
 	}
 	if len(about) == 0 {
@@ -174,7 +174,7 @@ func closeFirst(tx database.Tx, e Effect) error {
 	return err
 }
 
-// ofTarget reads the open effect of an operation together with its target.
+// ofTarget reads the open effect of an operation, held, together with its target.
 func (o *Outbox) ofTarget(tx database.Tx, account, operationID string) (Effect, Target, error) {
 	e, err := o.ofOperation(tx, account, operationID)
 	if err != nil {
@@ -187,9 +187,10 @@ func (o *Outbox) ofTarget(tx database.Tx, account, operationID string) (Effect, 
 	return e, t, nil
 }
 
+// ofOperation reads the open effect of an operation, and nobody else changes it until tx ends.
 func (o *Outbox) ofOperation(tx database.Tx, account, operationID string) (Effect, error) {
 	var open []Effect
-	err := tx.Where("account_id = ? AND operation_id = ? AND state NOT IN ?", account, operationID,
+	err := tx.Clauses(held).Where("account_id = ? AND operation_id = ? AND state NOT IN ?", account, operationID,
 		[]idempotency.State{idempotency.Succeeded, idempotency.Failed, idempotency.Canceled}).Limit(1).Find(&open).Error
 	switch {
 	case err != nil:

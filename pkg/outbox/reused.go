@@ -31,10 +31,7 @@ const notReused = `NOT EXISTS (SELECT 1 FROM attempts a
 func ifKeyIsOwn(e Effect, s step) step {
 	take := s.change
 	s.change = func(tx database.Tx) (bool, error) {
-		// The row is locked before it is looked at: a send that shows otherwise has settled that, or finds the effect ended.
-		if _, err := update(tx, rowOf(e, tx.DB), map[string]any{}); err != nil {
-			return false, err
-		}
+		// The row is held since before this look: a send that shows otherwise has settled that, or finds the effect ended.
 		if own, err := hasOwnKey(tx, e); err != nil || !own {
 			return false, err
 		}

@@ -59,7 +59,7 @@ func (o *Outbox) settle(ctx context.Context, t Target, taken Effect, ev Evidence
 	for try := 1; ; try++ {
 		var s step
 		err := o.db.InTx(ctx, func(tx database.Tx) error {
-			known, err := find(tx.DB, taken)
+			known, err := hold(tx, taken)
 			if err != nil {
 				return err
 			}
@@ -89,7 +89,7 @@ func current(taken, known Effect) Effect {
 	return taken
 }
 
-// follow takes the step. known is the effect as it is before.
+// follow takes the step. known is the effect as it is before, held.
 func (o *Outbox) follow(tx database.Tx, t Target, taken, known Effect, ev Evidence, s step) error {
 	changed := false
 	if s.change != nil {
@@ -104,14 +104,7 @@ func (o *Outbox) follow(tx database.Tx, t Target, taken, known Effect, ev Eviden
 	if err := endAttempt(tx, taken, ev); err != nil {
 		return err
 	}
-	if !changed { // somebody was faster: what have they made of it?
-		now, err := find(tx.DB, known)
-		if err != nil {
-			return err
-		}
-		return o.compare(tx, *now, ev)
-	}
-	if err := o.compare(tx, known, ev); err != nil {
+	if err := o.compare(tx, known, ev); err != nil || !changed { // somebody was faster, and it is as they have left it
 		return err
 	}
 	if s.byAsking && s.to != known.State {
