@@ -39,7 +39,7 @@ func (s *asked) ask(account, operation string) (a approval.Approval) {
 	s.t.Helper()
 	op := idempotency.Operation{AccountID: account, ID: operation, IdempotencyKey: "k", Fingerprint: "v1:f", Principal: "agent"}
 	err := s.inTx(func(tx database.Tx) (err error) {
-		a, err = approval.Ask(tx, op, approval.Question{Facts: map[string]int{"b": 1, "a": 2}, Consequence: "It happens."}, "world 1", ttl)
+		a, err = approval.Ask(tx, op, approval.Question{Facts: map[string]int{"b": 1, "a": 2}, Consequence: "It happens."}, "world 1", tx.Now.Add(ttl))
 		return err
 	})
 	if err != nil {
@@ -92,7 +92,7 @@ func TestAQuestion(t *testing.T) {
 		})
 		t.Run("is put once for an operation", func(t *testing.T) {
 			err := s.inTx(func(tx database.Tx) error {
-				_, err := approval.Ask(tx, idempotency.Operation{AccountID: "acme", ID: "op_1"}, approval.Question{}, "", ttl)
+				_, err := approval.Ask(tx, idempotency.Operation{AccountID: "acme", ID: "op_1"}, approval.Question{}, "", tx.Now.Add(ttl))
 				return err
 			})
 			if err == nil {

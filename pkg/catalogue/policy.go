@@ -43,7 +43,7 @@ type Settings struct {
 	TombstoneRetention time.Duration `env:"EINMAL_TOMBSTONE_RETENTION" default:"9600h" help:"How long after that a key is still known, and answered 410."`
 
 	// Long enough for somebody who is at work to look at it; what they were shown is mostly still so by then.
-	ApprovalTTL time.Duration `env:"EINMAL_APPROVAL_TTL" default:"30m" help:"How long a question of approval, and a yes to it, hold."`
+	ApprovalTTL time.Duration `env:"EINMAL_APPROVAL_TTL" default:"30m" help:"How long a question of approval, and a yes to it, hold; at most until the deadline of what is asked about."`
 
 	// Ten thousand of nearly any currency is worth a second look.
 	ApprovalThreshold int64 `env:"EINMAL_APPROVAL_THRESHOLD" default:"10000" placeholder:"AMOUNT" help:"From which amount on a payment needs a person's approval, in major units of whatever currency; 0: always."`

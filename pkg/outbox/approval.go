@@ -11,8 +11,8 @@ import (
 	"github.com/einmal/einmal/pkg/idempotency"
 )
 
-// Ask writes an effect as Enqueue does, for an operation that waits for a person's yes, and puts the question. It is not due before
-// DecideApproval.
+// Ask writes an effect as Enqueue does, for an operation that waits for a person's yes, and puts the question, which is open no longer than
+// until the effect's deadline. The effect is not due before DecideApproval.
 func (o *Outbox) Ask(tx database.Tx, op idempotency.Operation, target, name string, command []byte, q approval.Question) error {
 	switch {
 	case op.State != idempotency.AwaitingApproval:
@@ -28,7 +28,11 @@ func (o *Outbox) Ask(tx database.Tx, op idempotency.Operation, target, name stri
 	if err != nil {
 		return err
 	}
-	a, err := approval.Ask(tx, op, q, world, o.ttl)
+	until := tx.Now.Add(o.ttl)
+	if e.Deadline.Before(until) { // nothing is sent after that, whatever anybody says
+		until = *e.Deadline
+	}
+	a, err := approval.Ask(tx, op, q, world, until)
 	if err != nil {
 		return err
 	}

@@ -157,6 +157,23 @@ func TestWhatAPersonIsAskedAbout(t *testing.T) {
 			}
 			s.ok(s.cancel(young))
 		})
+		t.Run("is asked about until its deadline at most, since nothing is sent after that", func(t *testing.T) {
+			s := set(t, keyed)
+			s.box.longest = ttl / 2
+			late, swept := s.asks("late"), s.asks("swept")
+			if a := s.approval(late); !a.ExpiresAt.Equal(*late.Deadline) || !a.ExpiresAt.Equal(a.CreatedAt.Add(ttl/2)) {
+				t.Errorf("it expires at %s, and the deadline is %s", a.ExpiresAt, late.Deadline)
+			}
+			s.clock.advance(ttl / 2)
+			if a, err := s.says(true, late, "boss"); err != nil || a.State != approval.Expired || a.Approved {
+				t.Errorf("%+v, %v", a, err)
+			}
+			s.ok(s.box.passDeadlines(context.Background(), s.target))
+			s.ok(s.box.expireApprovals(context.Background()))
+			for _, e := range []Effect{late, swept} {
+				s.is(e, idempotency.Canceled, "canceled approval-expired", approval.Expired)
+			}
+		})
 		t.Run("that can't be ended keeps no other from its end", func(t *testing.T) {
 			s := set(t, keyed)
 			settle := s.target.Settle

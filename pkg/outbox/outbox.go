@@ -34,7 +34,7 @@ type Deps struct {
 	// LongestDeadline is the most that any effect gets, whose operation type may have less (docs/decisions/0018). 0: what its type has.
 	LongestDeadline time.Duration
 
-	// ApprovalTTL is how long a question to a person, and a yes to it, hold (Ask). Without it nobody can be asked.
+	// ApprovalTTL is how long a question to a person, and a yes to it, hold at most (Ask). Without it nobody can be asked.
 	ApprovalTTL time.Duration
 
 	// PollEvery is how often due effects are looked for without being told: the safety net below nudges, and how another
