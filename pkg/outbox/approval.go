@@ -190,9 +190,11 @@ func (o *Outbox) lostTake(ctx context.Context, t Target, e Effect) error {
 	if e.ApprovalID == "" {
 		return nil
 	}
+	bounded, cancel := context.WithTimeout(ctx, t.Lease) // as the take
+	defer cancel()
 	var holding int64
 	until := o.db.Now().Add(t.Timeout)
-	if err := rowOf(e, o.db.Read(ctx)).Table("effects").Where(approval.Holds, until).Count(&holding).Error; err != nil {
+	if err := rowOf(e, o.db.Read(bounded)).Table("effects").Where(approval.Holds, until).Count(&holding).Error; err != nil {
 		return database.Classify(fmt.Errorf("read approval: %w", err))
 	}
 	if holding > 0 {

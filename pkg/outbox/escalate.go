@@ -12,16 +12,12 @@ import (
 // metric tells all the same.
 func (o *Outbox) escalate(ctx context.Context) error {
 	for ctx.Err() == nil {
-		overdue, err := review.Overdue(ctx, o.db, o.db.Now(), atOnce)
+		overdue, err := o.overdueReviews(ctx)
 		if err != nil {
 			return err
 		}
 		for _, r := range overdue {
-			noted := false
-			err := o.db.InTx(ctx, func(tx database.Tx) (err error) {
-				noted, err = review.Escalate(tx, r)
-				return err
-			})
+			noted, err := o.noteEscalated(ctx, r)
 			if err != nil {
 				return err
 			}
@@ -35,4 +31,21 @@ func (o *Outbox) escalate(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+func (o *Outbox) overdueReviews(ctx context.Context) ([]review.Review, error) {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	return review.Overdue(ctx, o.db, o.db.Now(), atOnce)
+}
+
+// noteEscalated reports whether it is for this process to tell of a review.
+func (o *Outbox) noteEscalated(ctx context.Context, r review.Review) (noted bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	err = o.db.InTx(ctx, func(tx database.Tx) (err error) {
+		noted, err = review.Escalate(tx, r)
+		return err
+	})
+	return noted, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"github.com/einmal/einmal/pkg/approval"
 	"github.com/einmal/einmal/pkg/database"
@@ -13,7 +14,7 @@ import (
 func (o *Outbox) expireApprovals(ctx context.Context) error {
 	var last approval.Approval
 	for now := o.db.Now(); ctx.Err() == nil; {
-		overdue, err := approval.Overdue(o.db.Read(ctx), now, last, atOnce)
+		overdue, err := o.overdueApprovals(ctx, now, last)
 		if err != nil {
 			return err
 		}
@@ -30,8 +31,17 @@ func (o *Outbox) expireApprovals(ctx context.Context) error {
 	return nil
 }
 
+// overdueApprovals reads questions that nobody has answered in time, after the last that was read.
+func (o *Outbox) overdueApprovals(ctx context.Context, now time.Time, last approval.Approval) ([]approval.Approval, error) {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	return approval.Overdue(o.db.Read(ctx), now, last, atOnce)
+}
+
 // expire ends the operation of an overdue question, unless somebody has ended it meanwhile, or only another process can.
 func (o *Outbox) expire(ctx context.Context, a approval.Approval) error {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
 	err := o.db.InTx(ctx, func(tx database.Tx) error {
 		e, t, err := o.ofTarget(tx, a.AccountID, a.OperationID)
 		if err != nil {

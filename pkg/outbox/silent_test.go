@@ -29,6 +29,26 @@ func TestADatabaseThatHasGoneSilentKeepsNoWorker(t *testing.T) {
 	receive(t, settled, "the effect, sent over another connection")
 }
 
+// Nor must the looks for what is overdue wait: behind one of them are all others.
+func TestADatabaseThatHasGoneSilentKeepsNoLook(t *testing.T) {
+	t.Parallel()
+	proxy := startSilentProxy(t, dbtest.URL(t, database.Postgres))
+	defer proxy.cut()
+	s := newStage(t, proxy.url, keyed)
+	for name, look := range map[string]func(ctx context.Context) error{
+		"approvals": s.box.expireApprovals, "reviews": s.box.escalate,
+		"a take that was lost": func(ctx context.Context) error { return s.box.lostTake(ctx, s.target, Effect{ApprovalID: "apr_x"}) },
+	} {
+		s.ok(s.db.Ping(t.Context())) // over a connection that there is from now on
+		proxy.silent.Add(1)
+		ended := make(chan error, 1)
+		go func() { ended <- look(t.Context()) }()
+		if err := receive(t, ended, name); err == nil {
+			t.Errorf("%s: answered by a server that is silent", name)
+		}
+	}
+}
+
 // silentProxy stands between a pool and PostgreSQL. With each number that silent gets, the connections from before are passed nothing
 // any more.
 type silentProxy struct {

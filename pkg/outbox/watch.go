@@ -10,6 +10,10 @@ import (
 // own, so that they keep nobody from the database.
 const atOnce = 100
 
+// answersWithin bounds one statement of a look, or one transaction: more than twice as long as waiting for a lock may take. A database that
+// has gone silent must not keep all that is looked for after this.
+const answersWithin = 5 * time.Second
+
 // watch looks for what has become overdue until ctx ends. Every replica does: each thing is noted by one of them, in a statement that
 // the others' finds done. What it misses is none the less overdue: no send and no decision counts any more.
 func (o *Outbox) watch(ctx context.Context) {
