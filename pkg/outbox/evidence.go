@@ -68,23 +68,32 @@ const (
 
 	// maxSays holds any sentence of a provider, in bytes.
 	maxSays = 500
+
+	// maxRuns holds any name of an artifact, in bytes.
+	maxRuns = 1024
 )
 
 // kept is evidence as rows can keep it. What was observed comes from outside, and what a database refuses would never settle: nobody
-// would ever hear of the effect. So a name that can't be kept is one that can't be read, and what is for people is cut.
+// would ever hear of the effect. So a name that can't be kept is one that can't be read, and texts are cut.
 func (ev Evidence) kept() Evidence {
 	if !isName(ev.Reference) {
 		ev.Finding, ev.Reference, ev.More = Ambiguous, "", nil
 		ev.Says = strings.TrimSpace(ev.Says + ", with a reference that can't be kept")
 	}
-	ev.Says = strings.ToValidUTF8(strings.ReplaceAll(ev.Says, "\x00", "\ufffd"), "\ufffd")
 	if !isName(ev.Shows) {
 		ev.Shows = "" // a person is asked all the same
 	}
-	if len(ev.Says) > maxSays {
-		ev.Says = strings.ToValidUTF8(ev.Says[:maxSays], "")
-	}
+	ev.Says, ev.Runs = asText(ev.Says, maxSays), asText(ev.Runs, maxRuns)
 	return ev
+}
+
+// asText is what can be kept of a text, in so many bytes.
+func asText(text string, most int) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
+	}
+	return text
 }
 
 // isName reports whether a target's name for an effect can be kept, or there is none.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/idempotency"
 	"github.com/einmal/einmal/pkg/review"
 )
@@ -34,6 +35,25 @@ func TestEvidenceThatCanNotBeKept(t *testing.T) {
 				}
 			})
 		}
+		t.Run("what is told to run there is kept as far as it can be, and a person is asked", func(t *testing.T) {
+			s := set(t, keyed)
+			_, lock := s.locked()
+			var ran []string
+			lock.Learn = func(tx database.Tx, e Effect, ev Evidence) error { // as a service keeps it
+				ran = append(ran, ev.Runs)
+				return rowOf(e, tx.DB).Table("effects").UpdateColumn("shown", ev.Runs).Error
+			}
+			s.desk.onSend = func(Effect) Evidence {
+				return Evidence{Finding: Different, Says: "something else runs", Runs: "a\x00b\xff" + strings.Repeat("ß", 60_000)}
+			}
+			e := s.send(s.accept("k"))
+			if e.State != idempotency.Unknown || len(s.reviews(review.Unknown)) != 1 {
+				t.Fatalf("%d reviews, %+v", len(s.reviews(review.Unknown)), e)
+			}
+			if last := ran[len(ran)-1]; len(last) > maxRuns || !utf8.ValidString(last) || !strings.HasPrefix(last, "a\ufffdb\ufffdß") {
+				t.Errorf("%d bytes: %.20q", len(last), last)
+			}
+		})
 		t.Run("what is for people is cut to what can be kept and read", func(t *testing.T) {
 			s := set(t, keyed)
 			s.desk.onSend = func(Effect) Evidence {
