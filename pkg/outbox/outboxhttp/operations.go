@@ -59,8 +59,11 @@ func (h Handlers) about(c echo.Context, operationType string, do func(tx databas
 	}
 	account, id := h.Caller(c).Account, c.Param("id")
 	result, err := h.Executor.Do(c.Request().Context(), call.Request(operationType, command), func(tx database.Tx, _ idempotency.Operation) (idempotency.Answer, error) {
-		if _, err := h.Executor.Row(tx, account, id); errors.Is(err, idempotency.ErrNotFound) {
+		switch _, err := h.Executor.Row(tx, account, id); {
+		case errors.Is(err, idempotency.ErrNotFound):
 			return idempotency.Answer{}, problem.New(problem.NotFound, "This account has no operation with this id.")
+		case err != nil:
+			return idempotency.Answer{}, err
 		}
 		e, err := do(tx, account, id)
 		switch {
