@@ -87,10 +87,17 @@ func one(query *gorm.DB) (Approval, error) {
 	return found[0], nil
 }
 
+// isPending is the condition of two indexes, word by word: a few are pending of all that were ever asked.
+const isPending = "state = '" + string(Pending) + "'"
+
 // List reads up to limit approvals, newest first, in a state (empty: any), older than the one named before (empty: all).
 func List(ctx context.Context, db *database.DB, account string, state State, before string, limit int) ([]Approval, error) {
 	query := db.Read(ctx).Where("account_id = ?", account)
-	if state != "" {
+	switch state {
+	case "":
+	case Pending:
+		query = query.Where(isPending)
+	default:
 		query = query.Where("state = ?", state)
 	}
 	if before != "" {

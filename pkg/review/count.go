@@ -20,8 +20,8 @@ func CountOpen(ctx context.Context, db *database.DB, now time.Time) (map[Kind]Co
 		Kind          Kind
 		Open, Overdue int64
 	}
-	err := db.Read(ctx).Raw("SELECT kind, count(*) AS open, sum(CASE WHEN due_at <= ? THEN 1 ELSE 0 END) AS overdue FROM reviews WHERE state = ? GROUP BY kind",
-		now, StateOpen).Scan(&rows).Error
+	err := db.Read(ctx).Raw("SELECT kind, count(*) AS open, sum(CASE WHEN due_at <= ? THEN 1 ELSE 0 END) AS overdue FROM reviews WHERE "+isOpen+" GROUP BY kind",
+		now).Scan(&rows).Error
 	if err != nil {
 		return nil, database.Classify(fmt.Errorf("count reviews: %w", err))
 	}
