@@ -21,7 +21,7 @@ const claimed State = ""
 // transitions is the one table of what may follow what (docs/protocol.md, "States"). Terminal states lead nowhere.
 var transitions = map[State][]State{
 	claimed:          {Succeeded, Failed, Queued, AwaitingApproval},
-	AwaitingApproval: {Queued, Canceled, Failed},
+	AwaitingApproval: {Queued, Canceled, Failed, Unknown},
 	Queued:           {Running, Canceled, Failed, Unknown, Succeeded},
 	Running:          {Succeeded, Failed, Canceled, Unknown, Queued},
 	Unknown:          {Succeeded, Failed, Canceled, Queued, Running},

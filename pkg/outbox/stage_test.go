@@ -92,6 +92,7 @@ func newStage(t *testing.T, url string, ability Ability) *stage {
 		if err != nil || len(violations) > 0 {
 			t.Errorf("the database in the end: %+v, %v", violations, err)
 		}
+		s.tellsOfTransitions()
 	})
 	s.record = events.Record
 	s.exec = idempotency.New(s.db, idempotency.Options{Record: events.Record, Note: events.Note, Describe: Describe(s.db)})
@@ -102,6 +103,24 @@ func newStage(t *testing.T, url string, ability Ability) *stage {
 	}
 	s.build()
 	return s
+}
+
+// tellsOfTransitions holds every event of the stage to the table of what may follow what.
+func (s *stage) tellsOfTransitions() {
+	s.t.Helper()
+	var told []struct {
+		Type, OperationID  string
+		FromState, ToState idempotency.State
+	}
+	err := s.db.Read(context.Background()).Raw("SELECT type, operation_id, from_state, to_state FROM events WHERE account_id = ? AND from_state <> '' AND to_state <> ''", s.account).Scan(&told).Error
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, e := range told {
+		if e.FromState != e.ToState && !e.FromState.CanBecome(e.ToState) {
+			s.t.Errorf("%s of %s: %s can't become %s", e.Type, e.OperationID, e.FromState, e.ToState)
+		}
+	}
 }
 
 // build makes the outbox anew, with the target as it is.
