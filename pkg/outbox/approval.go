@@ -204,11 +204,13 @@ func (o *Outbox) lostTake(ctx context.Context, t Target, e Effect) error {
 }
 
 // afterApproval chooses what follows for a queued effect whose approval holds no longer: it is withdrawn, or asked about and never sent
-// again.
+// again. That its time is over may be all there is to it.
 func (t Target) afterApproval(e Effect, now time.Time) step {
 	switch {
 	case e.State != idempotency.Queued:
 		return step{}
+	case !t.maySend(e, now): // which is why, whatever else is so
+		return t.afterLastSend(e, now)
 	case e.inDoubt():
 		return step{to: idempotency.Unknown, next: now, change: func(tx database.Tx) (bool, error) { return staleInDoubt(tx, e) }}
 	}

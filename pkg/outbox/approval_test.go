@@ -208,6 +208,13 @@ func TestWhatAPersonIsAskedAbout(t *testing.T) {
 				t.Errorf("%+v after %v", a, s.desk.calls)
 			}
 		})
+		t.Run("ends expired, not stale, when its time has come between a take that was lost and the look why", func(t *testing.T) {
+			s := set(t, keyed)
+			e := s.approved("k")
+			s.clock.advance(ttl - s.target.Timeout)
+			s.ok(s.box.lostTake(context.Background(), s.target, e))
+			s.is(e, idempotency.Canceled, "canceled approval-expired", approval.Expired)
+		})
 		t.Run("can't be asked about without a time for which that holds, nor sent on without a question", func(t *testing.T) {
 			s := set(t, keyed)
 			err := s.inTx(func(tx database.Tx) error {
