@@ -12,7 +12,7 @@
 //	rows.go       one function for each step of the protocol's table: a compare-and-set statement
 //	take.go       what comes before a call: a take, committed, and a clock that has not run out
 //	learn.go      a reference, committed before the call that moves something
-//	failure.go    what a call over HTTP shows that got no answer
+//	failure.go    what a call over HTTP shows that got no answer; retry_after.go when the target wants to be called again
 //	send.go       take to send, one call, what follows from it
 //	ask.go        take to ask, close or look up, what follows from it
 //	settle.go     the step that follows → effect row, operation and domain row, once
@@ -22,6 +22,7 @@
 //	lock.go       what a service does for a target whose effects each hold a lock
 //	person.go     what people ask for: reconcile, cancel, decide
 //	reused.go     an effect key that the target knows with another command
+//	rewound.go    every open effect is in doubt once its database was set back
 //	schedule.go   when to send or ask again
 //	dispatch.go   which effects are due, and who goes first
 //	unserved.go   open effects that nobody here can bring out
@@ -29,6 +30,8 @@
 //	deadline.go   effects whose deadline has passed
 //	escalate.go   reviews that nobody has resolved in time
 //	calls.go      what the calls for an operation have shown, for who decides
+//	view.go       what operations show of their effects
+//	signal.go     wakes those who wait
 //	metrics.go    what an operator watches
 //	outbox.go     puts them together, starts and stops
 package outbox

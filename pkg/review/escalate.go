@@ -11,8 +11,8 @@ import (
 // Overdue reads up to limit open reviews of all accounts that were due by then and of which nobody has told yet, the longest due first.
 func Overdue(ctx context.Context, db *database.DB, now time.Time, limit int) ([]Review, error) {
 	var rows []row
-	err := db.Read(ctx).Table("reviews").Where("state = 'open' AND escalated_at IS NULL AND due_at <= ?", now). // as the index has it
-															Order("due_at, id").Limit(limit).Find(&rows).Error
+	asTheIndexHasIt := isOpen + " AND escalated_at IS NULL AND due_at <= ?"
+	err := db.Read(ctx).Table("reviews").Where(asTheIndexHasIt, now).Order("due_at, id").Limit(limit).Find(&rows).Error
 	if err != nil {
 		return nil, database.Classify(fmt.Errorf("read overdue reviews: %w", err))
 	}
