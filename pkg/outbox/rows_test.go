@@ -194,7 +194,7 @@ func TestTable(t *testing.T) {
 						if applies {
 							line.sets(&want)
 						}
-						if diff := cmp.Diff(want, after, cmp.AllowUnexported(row{})); diff != "" || changed != applies {
+						if diff := cmp.Diff(want, after, cmp.AllowUnexported(row{}, consent{})); diff != "" || changed != applies {
 							t.Fatalf("given fence %d, on %+v: changed %v, %s", given.fence, before, changed, diff)
 						}
 					}
