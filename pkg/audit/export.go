@@ -26,6 +26,35 @@ type Entry struct {
 	End        *EndEntry        `json:"end,omitzero"`
 }
 
+// The parts of a log, in their order.
+const (
+	nowhere = iota // it has none of the members, or several
+	inLog
+	inCheckpoints
+	inLeaves
+	inLoose
+	inEnd
+)
+
+// part is the one that an entry belongs to.
+func (e Entry) part() (part int) {
+	for i, is := range []bool{e.Log != nil, e.Checkpoint != nil, e.Leaf != nil, e.Loose != nil, e.End != nil} {
+		switch {
+		case is && part != nowhere:
+			return nowhere
+		case is:
+			part = inLog + i
+		}
+	}
+	return part
+}
+
+// follows reports whether an entry may come after one of a part: the first is the log, of which there is one, as of the end.
+func (e Entry) follows(before int) bool {
+	part := e.part()
+	return part == inLog && before == nowhere || part > inLog && before > nowhere && (part > before || part == before && part != inEnd)
+}
+
 // LogEntry says which log it is and how large it says it is.
 type LogEntry struct {
 	Format      int    `json:"format"`

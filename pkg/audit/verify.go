@@ -62,14 +62,24 @@ type Trust struct {
 // errCut means that a file is not a whole exported log.
 var errCut = errors.New("the log is cut: its last line is not there")
 
+// errOrder means that a file is not one exported log from its beginning to its end.
+var errOrder = errors.New("not one log as it was exported")
+
 // Verify holds a log against what is believed. An error means that it could not be read.
 func Verify(log iter.Seq2[Entry, error], trust Trust) (Report, error) {
 	v := verifier{trust: trust, found: map[Kind]int{}, digest: digest("")}
-	ended := false
+	n, part, ended := 0, nowhere, false
 	for e, err := range log {
-		switch {
-		case err != nil:
+		if err != nil {
 			return Report{}, err
+		}
+		// A root that is told after the leaves would never be held against them.
+		n++
+		if !e.follows(part) {
+			return Report{}, fmt.Errorf("%w: line %d does not belong there; there are, in this order, one log, checkpoints, leaves, what is in no leaf, and one end", errOrder, n)
+		}
+		part = e.part()
+		switch {
 		case e.Log != nil:
 			v.log = *e.Log
 		case e.Checkpoint != nil:
@@ -211,6 +221,8 @@ func (v *verifier) release() {
 	case l.Index > v.tree.size && !v.broken:
 		v.add(Removed, v.tree.size, "", "leaf %d is gone, with all that told of its event; %s", v.tree.size, after(v.lastID))
 		v.broken = true
+	case l.Index < v.tree.size && !v.broken:
+		v.add(Changed, l.Index, l.EventID, "leaf %d is in the place of leaf %d", l.Index, v.tree.size)
 	case v.vouchedFor() <= l.Index && v.number >= v.checkpointsMade():
 		v.add(Inserted, l.Index, l.EventID, "leaf %d is after the last checkpoint, and none was signed for it", l.Index)
 		v.tree.size, v.broken = l.Index+1, true

@@ -100,6 +100,9 @@ func TestVerifyFinds(t *testing.T) {
 			th.exec("DELETE FROM leaves WHERE leaf_index = 6")
 			th.exec("UPDATE leaves SET leaf_index = leaf_index - 1 WHERE leaf_index > 6")
 		}, audit.Rewritten, 4, nil},
+		{"leaves that are told at other places than they have", func(_ *testing.T, th thief) {
+			th.exec("UPDATE leaves SET leaf_index = leaf_index - 1")
+		}, audit.Changed, -1, nil},
 		{"an event that was to be sealed and is gone", func(_ *testing.T, th thief) {
 			th.record(1)
 			th.exec("DELETE FROM events WHERE id NOT IN (SELECT event_id FROM leaves)")
@@ -259,6 +262,33 @@ func TestAnExportedFile(t *testing.T) {
 		for n := range len(lines) - 2 {
 			if report, err := audit.Verify(audit.ReadFile(strings.NewReader(strings.Join(lines[:n], ""))), th.trust()); err == nil {
 				t.Errorf("%d lines: %+v", n, report)
+			}
+		}
+	})
+	t.Run("whose lines are in another order is not read, since what is signed would come too late to be held against", func(t *testing.T) {
+		forged := newThief(t, database.SQLite)
+		forged.exec("UPDATE events SET principal = 'somebody-else' WHERE id = ?", forged.ids[5])
+		forged.rewriteLeaves(t)
+		forged.record(1)
+		var file bytes.Buffer
+		if err := audit.Write(&file, audit.Read(t.Context(), forged.db, "tickets")); err != nil {
+			t.Fatal(err)
+		}
+		part := map[string]string{}
+		for line := range strings.Lines(file.String()) {
+			name, _, _ := strings.Cut(strings.TrimPrefix(line, `{"`), `"`)
+			part[name] += line
+		}
+		log, checkpoints, leaves, loose, end := part["log"], part["checkpoint"], part["leaf"], part["loose"], part["end"]
+		both := strings.TrimSuffix(log, "}\n") + "," + strings.TrimPrefix(end, "{")
+		for name, text := range map[string]string{
+			"checkpoints last": log + leaves + loose + checkpoints + end, "log last": checkpoints + leaves + loose + end + log, "no log": checkpoints + leaves + loose + end,
+			"two files": file.String() + file.String(), "more after the end": file.String() + loose, "two members in a line": both + checkpoints + leaves + loose + end, "a line of nothing": log + "{}\n" + end,
+		} {
+			trust := forged.trust()
+			trust.Outside = ""
+			if report, err := audit.Verify(audit.ReadFile(strings.NewReader(text)), trust); err == nil || !strings.Contains(err.Error(), "not one log") {
+				t.Errorf("%s: %+v, error %v", name, report, err)
 			}
 		}
 	})
