@@ -94,6 +94,7 @@ func (a *auditVerifyCmd) Run(ctx context.Context, streams streams) error {
 
 // trust is what the log is held against.
 func (a *auditVerifyCmd) trust() (trust audit.Trust, err error) {
+	trust.Service = a.Service
 	if trust.Keys, err = readKeys(cmp.Or(a.Keys, a.files().KeysFile())); err != nil {
 		return trust, err
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -61,6 +62,11 @@ type LogEntry struct {
 	Origin      string `json:"origin"`
 	Size        int64  `json:"size"`
 	Checkpoints int64  `json:"checkpoints"`
+}
+
+// isOf reports whether it is the log of a service, by what Origin says; empty: of any.
+func (l LogEntry) isOf(service string) bool {
+	return service == "" || strings.HasPrefix(l.Origin, origin(service, ""))
 }
 
 // format is that of an exported file. A release reads those of all before it.

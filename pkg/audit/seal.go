@@ -258,8 +258,10 @@ func Origin(db *gorm.DB, service string) (string, error) {
 	if err := db.Raw("SELECT namespace FROM installation WHERE id = 1").Row().Scan(&namespace); err != nil {
 		return "", fmt.Errorf("read the name of the installation: %w", err)
 	}
-	return "einmal/" + service + "/" + namespace, nil
+	return origin(service, namespace), nil
 }
+
+func origin(service, namespace string) string { return "einmal/" + service + "/" + namespace }
 
 // readUnsealed reads the oldest events that are in no leaf yet.
 func readUnsealed(db *gorm.DB) (events []Event, err error) {

@@ -55,6 +55,7 @@ func (r Report) First() (first Finding, found bool) {
 
 // Trust is what a log is held against, none of it from the log.
 type Trust struct {
+	Service string // whose log it is to be; empty: anybody's
 	Keys    Keys
 	Outside string // the last checkpoint outside the database, signed; empty: none
 }
@@ -80,6 +81,8 @@ func Verify(log iter.Seq2[Entry, error], trust Trust) (Report, error) {
 		}
 		part = e.part()
 		switch {
+		case e.Log != nil && !e.Log.isOf(trust.Service):
+			return Report{}, fmt.Errorf("it is the log %s, which is none of %s", e.Log.Origin, trust.Service)
 		case e.Log != nil:
 			v.log = *e.Log
 		case e.Checkpoint != nil:

@@ -257,6 +257,16 @@ func TestAnExportedFile(t *testing.T) {
 			t.Errorf("%+v", report)
 		}
 	})
+	t.Run("of one service is not taken for another's, whose key it may be signed with", func(t *testing.T) {
+		trust := th.trust()
+		trust.Outside = ""
+		for service, is := range map[string]bool{"tickets": true, "payments": false, "ticket": false} {
+			trust.Service = service
+			if _, err := audit.Verify(audit.ReadFile(strings.NewReader(whole)), trust); is != (err == nil) {
+				t.Errorf("%s: %v", service, err)
+			}
+		}
+	})
 	t.Run("that was cut is not read as a shorter one", func(t *testing.T) {
 		lines := strings.SplitAfter(whole, "\n")
 		for n := range len(lines) - 2 {
