@@ -141,3 +141,25 @@ func TestAnApprovedDeploymentFindsALock(t *testing.T) {
 		s.healthy(t)
 	})
 }
+
+// What waits for the lock without a yes, while somebody says that the environment needs one.
+func TestAnEnvironmentThatIsProtectedWhileDeploymentsWait(t *testing.T) {
+	dbtest.Each(t, func(t *testing.T, kind database.Kind) {
+		s := startAt(t, kind, startCluster(t, kind, time.Second))
+		holder := s.accepted(t, s.deploy(t, "a", command("a", "")))
+		waits := []deployment{s.accepted(t, s.deploy(t, "b", command("b", queued))), s.accepted(t, s.deploy(t, "c", command("c", queued)))}
+		if a := s.operator().Send(t, "PUT", "/v1/environments/prod", `{"approval_required":true}`, key("protect")); a.Status != 200 || s.now(t, holder.ID).State == "succeeded" {
+			t.Fatalf("%s", a)
+		}
+		s.is(t, holder.ID, "succeeded")
+		for i, k := range []string{"b", "c"} {
+			if d := s.is(t, waits[i].ID, "failed"); d.FencingToken != 0 || !strings.Contains(d.Reason, "a person's yes") {
+				t.Errorf("%+v", d)
+			}
+			expect(t, s.deploy(t, k, command(k, queued)), 409, problem.EnvironmentChanged)
+		}
+		s.is(t, s.approved(t, s.deploy(t, "d", command("d", ""))).ID, "succeeded")
+		s.cluster.rolledOut("a", "d")
+		s.healthy(t)
+	})
+}

@@ -23,6 +23,7 @@ type Deployment struct {
 	Arrival          int64             // the order of deployments in an environment
 	Queues           bool              // where it finds the environment locked when a person has said yes
 	Waiting          bool              // for the lock
+	Asked            bool              // a person was, before it went out
 	QueuePosition    int64             // from 1 on while it waits
 	FencingToken     int64             // the highest that was drawn for it; 0: it was never sent
 	StopOperationID  string            // the operation that breaks it off; empty: none
@@ -52,6 +53,12 @@ func newDeployment(op idempotency.Operation, service string, env Environment, ar
 // fits reports whether an environment is at the version that the deployment was planned for.
 func (d Deployment) fits(env Environment) bool {
 	return d.ExpectedVersion == nil || *d.ExpectedVersion == env.Version
+}
+
+// mayEnter reports whether the deployment fits when its turn comes, and nobody has to be asked about it who was not: the environment may
+// be protected since it waits.
+func (d Deployment) mayEnter(env Environment) bool {
+	return d.fits(env) && (d.Asked || !env.ApprovalRequired)
 }
 
 // href is where a deployment is found.

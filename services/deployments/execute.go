@@ -96,6 +96,9 @@ func (cs commands) refuseLocked(tx database.Tx, env Environment) error {
 
 // changedReason says why a plan does not hold any more.
 func changedReason(d Deployment, env Environment) string {
+	if d.fits(env) {
+		return fmt.Sprintf("Deployments to %s need a person's yes since this one came to wait, and nobody was asked about it. If it is still wanted, it is a new deployment and a question.", env.Name)
+	}
 	return fmt.Sprintf("The plan was for version %d of %s, which is at version %d.", *d.ExpectedVersion, env.Name, env.Version)
 }
 

@@ -95,7 +95,7 @@ func (s *settler) handOn(tx database.Tx, d Deployment) error {
 			return err
 		}
 		after = next.Arrival
-		if next.fits(env) {
+		if next.mayEnter(env) {
 			if err = s.outbox.Turn(tx, next.AccountID, next.OperationID); err == nil {
 				return s.store.hold(tx, next)
 			}

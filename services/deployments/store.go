@@ -50,6 +50,7 @@ type row struct {
 	FinishedAt       *time.Time
 
 	State         string `gorm:"->"` // of the effect; read only
+	Asked         bool   `gorm:"->"`
 	QueuePosition int64  `gorm:"->"`
 }
 
@@ -160,6 +161,7 @@ const stateOfEffect = `(SELECT e.state FROM effects e WHERE e.account_id = deplo
 // columns are those of a row, by name: with * a migration beside us breaks statements that are prepared.
 const columns = `account_id, id, operation_id, kind, rollback_of, service, environment, artifact, expected_version, arrival, queues, waiting, fencing_token,
 	stop_operation_id, reported_artifact, reason, replaced, created_at, started_at, finished_at, coalesce(` + stateOfEffect + `, '') AS state,
+	EXISTS (SELECT 1 FROM effects e WHERE e.account_id = deployments.account_id AND e.operation_id = deployments.operation_id AND e.approval_id <> '') AS asked,
 	CASE WHEN waiting THEN (SELECT count(*) FROM deployments q WHERE q.account_id = deployments.account_id
 		AND q.environment = deployments.environment AND q.waiting AND q.arrival <= deployments.arrival) ELSE 0 END AS queue_position`
 
@@ -184,7 +186,7 @@ func read(query *gorm.DB) ([]Deployment, error) {
 		deployments[i] = Deployment{
 			AccountID: r.AccountID, ID: r.ID, OperationID: r.OperationID, Kind: r.Kind, RollbackOf: r.RollbackOf, Service: r.Service,
 			Environment: r.Environment, Artifact: r.Artifact, State: idempotency.State(r.State), Reason: r.Reason, ExpectedVersion: r.ExpectedVersion,
-			Arrival: r.Arrival, Queues: r.Queues, Waiting: r.Waiting, QueuePosition: r.QueuePosition, FencingToken: r.FencingToken, StopOperationID: r.StopOperationID,
+			Arrival: r.Arrival, Queues: r.Queues, Waiting: r.Waiting, Asked: r.Asked, QueuePosition: r.QueuePosition, FencingToken: r.FencingToken, StopOperationID: r.StopOperationID,
 			ReportedArtifact: r.ReportedArtifact, Replaced: r.Replaced, CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
 		}
 	}
