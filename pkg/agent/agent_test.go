@@ -207,6 +207,20 @@ func TestAPersonIsAsked(t *testing.T) {
 			t.Errorf("it took %v", w.passed)
 		}
 	})
+	t.Run("when approval was waited for, and what has come of that can't be seen", func(t *testing.T) {
+		waiting := operation("awaiting_approval", `,"approval_id":"apr_1","effect":"none"`)
+		for name, blind := range map[string]answer{"token": refuse(problem.Unauthenticated), "answer": lost, "store": refuse(problem.StoreUnavailable)} {
+			x := newTarget(t, accepted).shows(waiting, waiting, blind)
+			w := newWork(t, x)
+			r := w.one(create)
+			w.ends(r, agent.Unknown, 1)
+			if r.ExitCode != 3 || r.Effect != problem.EffectUnknown || !strings.Contains(r.Advice, "apr_1") || strings.Contains(r.Advice, "Nothing has happened") {
+				t.Errorf("no %s: %s, %s: %s", name, r.Outcome, r.Effect, r.Advice)
+			}
+			x.shows(operation("succeeded", `,"response":{"status":201}`))
+			w.ends(w.one(create), agent.Executed, 1)
+		}
+	})
 	t.Run("when the token is not accepted, and the same key goes on when it is", func(t *testing.T) {
 		w := newWork(t, newTarget(t, refuse(problem.Unauthenticated), done("executed")))
 		r := w.one(create)
@@ -281,6 +295,26 @@ func TestUnknownIsPolledThenHandedOver(t *testing.T) {
 		x.shows(operation("succeeded", `,"response":{"status":201,"body":{}}`))
 		w.ends(w.one(create), agent.Executed, 1)
 	})
+}
+
+// An operation that was seen and is gone is asked about by its key, under which somebody may have made it anew. Nothing is sent: a target that
+// has forgotten it may have forgotten more.
+func TestAnOperationThatHasVanished(t *testing.T) {
+	x := newTarget(t, accepted, done("executed")).shows(operation("running", ""), refuse(problem.NotFound), refuse(problem.OperationNotFound), refuse(problem.NotFound), refuse(problem.OperationNotFound))
+	w := newWork(t, x)
+	for range 2 {
+		r := w.one(create)
+		w.ends(r, agent.Unknown, 1)
+		if !strings.Contains(r.Reason, "op_1 was seen as running") || !strings.Contains(r.Reason, "set back") {
+			t.Errorf("%s", r.Reason)
+		}
+	}
+	x.shows(refuse(problem.NotFound), says(200, "application/json", `{"id":"op_2","state":"queued","agent_run":"run-1"}`),
+		says(200, "application/json", `{"id":"op_2","state":"succeeded","agent_run":"run-1","response":{"status":201}}`))
+	r := w.one(create)
+	if w.ends(r, agent.Executed, 1); r.Operation.ID != "op_2" {
+		t.Errorf("%+v", r.Operation)
+	}
 }
 
 // A journal that can't be written sends nothing.

@@ -71,6 +71,9 @@ var Contract = map[Reading]Row{
 	// Is it the same command, begun otherwise, or another? The target compares: sent again, it is a replay or a conflict, and never a second effect.
 	Foreign: {HandOver, HandOver, RetrySameKey, RetrySameKey, HandOver},
 
+	// Whatever has become of it, the target has forgotten, and what it does with the key now is not known to be what it would have done then.
+	Vanished: {HandOver, HandOver, HandOver, HandOver, HandOver},
+
 	// An operation, as a look-up shows it. One that is final is read as its answer is.
 	OperationIs("awaiting_approval"): open,
 	OperationIs("queued"):            open,
@@ -85,7 +88,7 @@ var Contract = map[Reading]Row{
 	Code(problem.HeadersTooLarge):      turnedAway,
 	Code(problem.Unauthenticated):      notLetIn,
 	Code(problem.Forbidden):            notLetIn,
-	Code(problem.NotFound):             turnedAway,
+	Code(problem.NotFound):             {Stop, LookUp, LookUp, LookUp, HandOver}, // an operation that was seen and is gone: is its key known?
 	Code(problem.RouteNotFound):        turnedAway,
 	Code(problem.MethodNotAllowed):     turnedAway,
 	Code(problem.RateLimited):          later,

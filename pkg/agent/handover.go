@@ -79,7 +79,9 @@ func (e *Entry) advice() string {
 	case Unknown:
 	}
 	const doubt = "It may have happened. Don't send it under another key. "
-	switch {
+	switch op := e.Operation(); {
+	case op.State == "awaiting_approval" && op.ApprovalID != "":
+		return fmt.Sprintf("%sWhen it was last seen, approval %s had to be decided, and somebody may have said yes since. %s Resume asks again.", doubt, op.ApprovalID, lookUp)
 	case e.Ability == Operations && e.End.Shortage != nil:
 		return doubt + lookUp + " Resume asks again. To let it go on under this key, " + e.relief() + "."
 	case e.Ability == Operations:

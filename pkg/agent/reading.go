@@ -26,6 +26,7 @@ const (
 	Unreadable   Reading = "unreadable"    // an answer that is not the target's own, or contradicts itself
 	UnknownCode  Reading = "unknown code"  // a problem whose code is not in the catalogue that this agent knows
 	Foreign      Reading = "foreign"       // an operation under our key that another run has begun
+	Vanished     Reading = "vanished"      // an operation that was seen, and whose key is not known any more
 	Interrupted  Reading = "interrupted"   // an attempt of which the journal does not say how it ended: the agent has died
 
 	StatusSuccess   Reading = "status 2xx"

@@ -133,6 +133,9 @@ func (a *Agent) look(ctx context.Context, e *Entry, how Action) (s Seen, err err
 	} else {
 		s = a.client.lookUp(ctx, e)
 	}
+	if op := e.Operation(); s.Reading == Code(problem.OperationNotFound) && op.State != "" {
+		s = s.as(Vanished, "operation %s was seen as %s, and now its key is not known: the target's store was set back, or the token is another account's", op.ID, op.State)
+	}
 	if before.Kind == LookRequest && reflect.DeepEqual(s, before.Seen) {
 		e.Requests[len(e.Requests)-1].Ended = time.Now()
 		return s, nil
@@ -167,7 +170,8 @@ func settled(e *Entry, how Action) End {
 func handedOver(e *Entry, reason string) End {
 	end := End{Outcome: NeedsPerson, Reason: reason}
 	switch state := e.Operation().State; {
-	case state == "awaiting_approval", state == "failed", state == "canceled":
+	case state == "awaiting_approval" && e.last().Seen.Operation.State == state: // else somebody may have said yes since
+	case state == "failed", state == "canceled":
 	case state != "", e.InDoubt(): // an operation that is open may still happen
 		end.Outcome = Unknown
 	}
