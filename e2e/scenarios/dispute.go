@@ -26,6 +26,11 @@ var dispute = Scenario{
 		t.psp.AwaitFired(1)
 		t.Succeeds(replica, a)
 
+		// What has simply happened is told by its end alone.
+		plain := t.Done(replica, t.Pays(t.NewOrder(replica)))
+		simple := t.Do(harness.Call{Base: replica.URL(), Method: http.MethodGet, Path: "/v1/operations/" + plain.Operation + "/receipt", Token: "demo-operator"})
+		happened := t.psp.Effect(authorized, plain.EffectKey)[0].Reference
+
 		// Whoever disputes it is not who did it, so an auditor asks.
 		answer := t.Do(harness.Call{Base: replica.URL(), Method: http.MethodGet, Path: "/v1/operations/" + a.Operation + "/receipt", Token: "demo-operator"})
 		t.Check(answer.Status == http.StatusOK, "the receipt: got %v", answer)
@@ -49,11 +54,14 @@ var dispute = Scenario{
 			t.Check(told != "" && strings.Contains(proven, told), "the receipt does not tell %s, %q:\n%s", what, told, proven)
 			t.Check(strings.Contains(log, told), "the log does not tell %s, %q", what, told)
 		}
+		t.must(os.WriteFile(file, simple.Body, 0o600))
+		proven, err = t.lab.Run(t.ctx, "audit", "receipt", file, "--keys", keys)
+		t.Check(err == nil && strings.Contains(proven, "became succeeded") && strings.Contains(proven, happened), "the receipt of what has simply happened does not tell %q:\n%s", happened, proven)
 		forged := strings.Replace(string(answer.Body), run, "run-of-somebody-else", 1)
 		t.must(os.WriteFile(file, []byte(forged), 0o600))
 		out, err := t.lab.Run(t.ctx, "audit", "receipt", file, "--keys", keys)
 		t.Check(err != nil && strings.Contains(out, "proves nothing"), "a receipt that names another run is taken: %s", out)
 		t.Notef("run, key, fingerprint and reference are proven by %d bytes", len(answer.Body))
-		return 1
+		return 2
 	},
 }

@@ -172,21 +172,21 @@ type shownOperation struct {
 	Reference string            `json:"reference"`
 }
 
-// contradicts names a member that no event tells; empty: there is none. An effect has its key before an event tells it. An end that is told is the
-// only state: it is never left.
+// contradicts names a member that no event tells; empty: there is none. An effect has its key before an event tells it, and may have its reference, as
+// long as it goes on: what is about to be moved has its name first. An end that is told is the only state: it is never left.
 func (o shownOperation) contradicts(events []Event) string {
 	told := func(value string, of func(Event) string) bool {
 		return slices.ContainsFunc(events, func(e Event) bool { return of(e) == value })
 	}
 	claimed := slices.IndexFunc(events, func(e Event) bool { return e.Type == idempotency.Attempted })
-	effect := func(e Event) string { return e.EffectKey }
+	effect, reference := func(e Event) string { return e.EffectKey }, func(e Event) string { return e.Reference }
 	ended := slices.IndexFunc(events, func(e Event) bool { return e.To.Final() })
 	switch {
 	case claimed < 0 || events[claimed].AgentRun != o.AgentRun:
 		return "agent_run"
 	case ended >= 0 && events[ended].To != o.State, !told(string(o.State), func(e Event) string { return string(e.To) }):
 		return "state"
-	case o.Reference != "" && !told(o.Reference, func(e Event) string { return e.Reference }):
+	case o.Reference != "" && !told(o.Reference, reference) && (ended >= 0 || slices.ContainsFunc(events, func(e Event) bool { return reference(e) != "" })):
 		return "reference"
 	case o.EffectKey != "" && !told(o.EffectKey, effect) && slices.ContainsFunc(events, func(e Event) bool { return effect(e) != "" }):
 		return "effect_key"

@@ -419,6 +419,10 @@ func TestReceipt(t *testing.T) {
 				r.Operation = []byte(`{"id":"op_1","state":"unknown","agent_run":"run-1"}`)
 				return th.trust().Keys
 			},
+			"of an operation that has ended with another reference, though no event tells any": func(r *audit.Receipt) audit.Keys {
+				r.Operation = []byte(`{"id":"op_1","state":"succeeded","agent_run":"run-1","reference":"pi_x"}`)
+				return th.trust().Keys
+			},
 			"with an index outside": func(r *audit.Receipt) audit.Keys { r.LeafIndexes[12] = 13; return th.trust().Keys },
 			"with a changed checkpoint": func(r *audit.Receipt) audit.Keys {
 				r.Checkpoint = strings.Replace(r.Checkpoint, "\n13\n", "\n14\n", 1)
@@ -442,5 +446,36 @@ func TestReceipt(t *testing.T) {
 				}
 			})
 		}
+		t.Run("shows the name of what goes on before an event tells it, and no other after that", func(t *testing.T) {
+			shows := func(reference string, tell ...idempotency.Event) error {
+				err := th.db.InTx(t.Context(), func(tx database.Tx) error {
+					for i := range tell {
+						tell[i].OperationID = "op_open"
+					}
+					return th.log.Record(tx, tell...)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := th.sealer.Receipt(t.Context(), "acme", "op_open", fmt.Appendf(nil, `{"id":"op_open","state":"running","agent_run":"run-1","reference":%q}`, reference))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = r.Verify(th.trust().Keys)
+				return err
+			}
+			begun, sent, goesOn := event(idempotency.Attempted), event(idempotency.Sent), event(idempotency.AcceptedEvent)
+			begun.Reference, sent.Reference, goesOn.Reference = "", "", "pi_1"
+			begun.To, sent.To, goesOn.To = "", idempotency.Running, idempotency.Running
+			if err := shows("pi_1", begun, sent); err != nil {
+				t.Error(err)
+			}
+			if err := shows("pi_1", goesOn); err != nil {
+				t.Error(err)
+			}
+			if err := shows("pi_2"); !errors.Is(err, audit.ErrNotProven) {
+				t.Error(err)
+			}
+		})
 	})
 }

@@ -32,7 +32,8 @@ func (x *Executor) Claim(tx database.Tx, req Request, initial Answer) (Operation
 
 // Settle gives an operation its final answer and records it. from is the state that it leaves, which its effect has known since
 // the claim; from there to the answer must be in the transition table. An operation that has its answer keeps it: then the error
-// is ErrStateChanged and nothing is written, so of any number of settlers one succeeds.
+// is ErrStateChanged and nothing is written, so of any number of settlers one succeeds. The event of the end tells what op.Effect says of its
+// effect, if that is given.
 func (x *Executor) Settle(tx database.Tx, op Operation, from State, answer Answer) error {
 	if !answer.State.Final() || answer.Status == 0 {
 		return fmt.Errorf("settle operation: state %q with status %d is no final answer", answer.State, answer.Status)
@@ -48,8 +49,12 @@ func (x *Executor) Settle(tx database.Tx, op Operation, from State, answer Answe
 	case update.RowsAffected == 0:
 		return fmt.Errorf("settle operation: %w", ErrStateChanged)
 	}
-	return x.options.Record(tx, Event{
+	event := Event{
 		Type: answer.State.becomes(), At: tx.Now, Account: op.AccountID, Principal: op.Principal, AgentRun: op.AgentRun, RequestID: op.RequestID,
 		OperationID: op.ID, KeyHash: op.IdempotencyKey.Hash(), Fingerprint: op.Fingerprint, Route: op.Route, From: from, To: answer.State,
-	})
+	}
+	if op.Effect != nil {
+		event.EffectKey, event.Reference = op.Effect.Key, op.Effect.Reference
+	}
+	return x.options.Record(tx, event)
 }

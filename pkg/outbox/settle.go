@@ -147,6 +147,7 @@ func (o *Outbox) finish(tx database.Tx, t Target, e Effect, end End) error {
 	if err != nil {
 		return err
 	}
+	op.Effect = &idempotency.Effect{Key: e.EffectKey, Reference: e.Reference} // which the end of it is proven to have come from
 	if err := review.ResolveFor(tx, e.AccountID, e.OperationID, review.LaterEvidence); err != nil {
 		return err
 	}

@@ -53,6 +53,32 @@ func TestSettlingTwiceIsSettlingOnce(t *testing.T) {
 	})
 }
 
+// The event of the end tells what it came from: a receipt proves no more than events tell, and of what was sent and answered there is no other.
+func TestTheEndTellsItsEffect(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, set func(*testing.T, Ability) *stage) {
+		for name, c := range map[string]struct {
+			reference string
+			end       func(s *stage, e Effect)
+		}{
+			"by an answer":   {"D-1", func(s *stage, e Effect) { s.sent(s.take(e), Evidence{Finding: Confirmed, Reference: "D-1"}) }},
+			"by a refusal":   {"", func(s *stage, e Effect) { s.sent(s.take(e), Evidence{Finding: Refused}) }},
+			"by withdrawing": {"", func(s *stage, e Effect) { s.ok(s.cancel(e)) }},
+		} {
+			t.Run(name, func(t *testing.T) {
+				s := set(t, keyed)
+				e := s.accept("k")
+				c.end(s, e)
+				var told struct{ EffectKey, Reference string }
+				s.ok(s.db.Read(t.Context()).Raw("SELECT effect_key, reference FROM events WHERE operation_id = ? AND to_state IN ('succeeded', 'failed', 'canceled')", e.OperationID).Scan(&told).Error)
+				if told.EffectKey != e.EffectKey || told.Reference != c.reference {
+					t.Errorf("%+v, want %s and %q", told, e.EffectKey, c.reference)
+				}
+			})
+		}
+	})
+}
+
 func TestSettleWhoseCommitGotNoAnswer(t *testing.T) {
 	t.Parallel()
 	proxy := loseCommits(t, dbtest.URL(t, database.Postgres))
