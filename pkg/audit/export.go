@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	"gorm.io/gorm"
 
 	"github.com/einmal/einmal/pkg/database"
@@ -235,7 +236,8 @@ func Write(to io.Writer, log iter.Seq2[Entry, error]) error {
 		if err != nil {
 			return err
 		}
-		line, err := json.Marshal(entry)
+		// What is no UTF-8 is spelled as in its leaf. A database of a release that has kept such a thing must be told all the same.
+		line, err := json.Marshal(entry, jsontext.AllowInvalidUTF8(true))
 		if err != nil {
 			return fmt.Errorf("export the log: %w", err)
 		}

@@ -275,6 +275,21 @@ func TestAnExportedFile(t *testing.T) {
 			}
 		}
 	})
+	t.Run("is that of all events, also of one whose text is no UTF-8", func(t *testing.T) {
+		odd := newThief(t, database.SQLite) // which keeps it
+		err := odd.db.InTx(t.Context(), func(tx database.Tx) error {
+			e := event(idempotency.Denied)
+			e.Route = "POST /v1/\xc3\xff/x"
+			return odd.log.Record(tx, e)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		odd.seal()
+		if report := odd.verifyExported(t); len(report.Findings) > 0 || report.Leaves != 11 {
+			t.Errorf("%+v", report)
+		}
+	})
 	t.Run("whose lines are in another order is not read, since what is signed would come too late to be held against", func(t *testing.T) {
 		forged := newThief(t, database.SQLite)
 		forged.exec("UPDATE events SET principal = 'somebody-else' WHERE id = ?", forged.ids[5])

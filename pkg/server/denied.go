@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 	"golang.org/x/time/rate"
@@ -56,9 +57,11 @@ func (s *Server) deny(c echo.Context, p *problem.Problem) {
 	s.noteDenied(req.Context(), e)
 }
 
+// bounded is as much of a route as is kept, in whole characters: half of one is no text that a database keeps, and would cost every event that is
+// written together with it.
 func bounded(route string) string {
 	if len(route) > maxDeniedRoute {
-		return route[:maxDeniedRoute]
+		return strings.ToValidUTF8(route[:maxDeniedRoute], "")
 	}
 	return route
 }

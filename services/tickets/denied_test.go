@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/einmal/einmal/pkg/database"
 	"github.com/einmal/einmal/pkg/database/dbtest"
@@ -70,6 +71,22 @@ func TestAnAttemptThatIsDenied(t *testing.T) {
 				}
 			})
 		}
+		t.Run("under a name that is cut is in the log as far as that goes, in whole characters", func(t *testing.T) {
+			for _, begin := range []string{"a", "aa"} { // one of them is cut within a character
+				path := "/v1/tickets/" + begin + strings.Repeat("ü", 400)
+				before := len(s.denied(t))
+				if a := s.agent().Send(t, "PUT", path+"/status", `{"status":"closed"}`, key("long")); a.Status != 404 {
+					t.Fatal(a)
+				}
+				all := s.denied(t)
+				if len(all) != before+1 {
+					t.Fatalf("%d events, want 1", len(all)-before)
+				}
+				if route := all[before].Route; len(route) < 500 || !strings.HasPrefix("PUT "+path, route) || !utf8.ValidString(route) {
+					t.Errorf("%q", route)
+				}
+			}
+		})
 		t.Run("is told once where the operation tells it", func(t *testing.T) {
 			before := len(s.denied(t))
 			create(t, s.agent(), key("mine"), good)
