@@ -15,9 +15,11 @@ import (
 // granted is what a service may do to tables that are not like the others: what has happened is only ever added to.
 var granted = map[string]string{
 	"events":            "SELECT, INSERT",
-	"leaves":            "SELECT, INSERT",
+	"segments":          "SELECT, INSERT",
 	"audit_checkpoints": "SELECT, INSERT",
-	"unsealed":          "SELECT, INSERT, DELETE",
+	"markers":           "SELECT, INSERT, DELETE",
+	"leaves":            "SELECT", // views
+	"unsealed":          "SELECT",
 	"audit_tree":        "SELECT, UPDATE",
 	"installation":      "SELECT, UPDATE (forgotten_until)",
 }
@@ -65,7 +67,7 @@ func Grant(ctx context.Context, db *database.DB, role string) error {
 
 type table struct{ schema, name string }
 
-// tablesFor lists the tables, and refuses a role to which nothing can be refused.
+// tablesFor lists the tables and views, and refuses a role to which nothing can be refused.
 func tablesFor(ctx context.Context, db *database.DB, role string) ([]table, error) {
 	var above bool
 	err := db.SQL().QueryRowContext(ctx, `SELECT r.rolsuper OR EXISTS (SELECT 1 FROM pg_tables t WHERE t.schemaname = current_schema()
@@ -78,7 +80,8 @@ func tablesFor(ctx context.Context, db *database.DB, role string) ([]table, erro
 	case above:
 		return nil, fmt.Errorf("the role %q owns the tables, or is one that does, or a superuser: nothing can be refused to it; services must connect as another", role)
 	}
-	rows, err := db.SQL().QueryContext(ctx, "SELECT schemaname, tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY tablename")
+	rows, err := db.SQL().QueryContext(ctx, `SELECT schemaname, tablename FROM pg_tables WHERE schemaname = current_schema()
+		UNION ALL SELECT schemaname, viewname FROM pg_views WHERE schemaname = current_schema() ORDER BY 2`)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func TestMigrateGrants(t *testing.T) {
 	}
 	connected := dbtest.Connect(t, u.String(), database.Options{})
 	for _, statement := range []string{
-		"UPDATE events SET principal = 'x'", "DELETE FROM events", "TRUNCATE events", "DROP TABLE events", "UPDATE leaves SET leaf_index = 0", "DELETE FROM leaves",
+		"UPDATE events SET principal = 'x'", "DELETE FROM events", "TRUNCATE events", "DROP TABLE events", "UPDATE segments SET first_index = 0", "DELETE FROM segments", "UPDATE markers SET events = '[]'",
 		"UPDATE audit_checkpoints SET note = ''", "DELETE FROM audit_checkpoints", "DELETE FROM audit_tree", "UPDATE installation SET namespace = 'x'",
 		"CREATE TABLE mine (id integer)", "ALTER TABLE events DISABLE TRIGGER ALL",
 	} {

@@ -17,7 +17,7 @@ const rowsMost = 4000
 var unread = []string{"response_body", "command"}
 
 // ofTheLog are the tables that the audit is in.
-var ofTheLog = []string{"events", "unsealed", "leaves", "audit_tree", "audit_checkpoints"}
+var ofTheLog = []string{"events", "markers", "unsealed", "segments", "leaves", "audit_tree", "audit_checkpoints"}
 
 // RecordRows notes what is in every database of the laboratory. What can't be read is noted as such: it may be what the scenario broke.
 func (l *Lab) RecordRows(ctx context.Context) {

@@ -52,8 +52,8 @@ func (s *Stage) tamperings() []tampering {
 	fifth, seventh := s.LeafEvent(5), s.LeafEvent(7)
 	const copied = `account_id, 'evt_forged', type, at, principal, agent_run, request_id, operation_id, attempt_id, key_hash, fingerprint, route, effect_key, reference, from_state, to_state`
 	reset := []string{
-		"DELETE FROM leaves", "DELETE FROM audit_checkpoints", "UPDATE audit_tree SET size = 0, checkpoints = 0",
-		"INSERT INTO unsealed SELECT account_id, id FROM events",
+		"DELETE FROM segments", "DELETE FROM audit_checkpoints", "UPDATE audit_tree SET size = 0, checkpoints = 0",
+		s.MarkToSeal("events"),
 	}
 	return []tampering{
 		{kind: audit.Changed, first: fifth, statements: []string{
@@ -64,8 +64,8 @@ func (s *Stage) tamperings() []tampering {
 			fmt.Sprintf("INSERT INTO events SELECT %s FROM events WHERE id = '%s'", copied, fifth),
 		}},
 		{kind: audit.CutTail, statements: []string{ // and nothing in the database tells of it
-			"DELETE FROM events WHERE id IN (SELECT event_id FROM leaves WHERE leaf_index >= 10)", "DELETE FROM leaves WHERE leaf_index >= 10",
-			"DELETE FROM audit_checkpoints WHERE number > 1", "UPDATE audit_tree SET size = 10, checkpoints = 1",
+			"DELETE FROM events WHERE id IN (SELECT event_id FROM leaves WHERE leaf_index >= 8)", "DELETE FROM segments WHERE first_index >= 8",
+			"DELETE FROM audit_checkpoints WHERE number > 1", "UPDATE audit_tree SET size = 8, checkpoints = 1",
 		}},
 		{kind: audit.DeletedCheckpoint, statements: []string{"DELETE FROM audit_checkpoints WHERE number = 2"}},
 		{kind: audit.ForeignKey, first: s.LeafEvent(0), statements: reset, then: func() { s.sealAnew("") }},
@@ -78,11 +78,15 @@ func (s *Stage) tamperings() []tampering {
 
 // tamper does it, holds the log against what is outside, and takes it back.
 func (s *Stage) tamper(t tampering) {
-	tables := []string{"events", "unsealed", "leaves", "audit_tree", "audit_checkpoints"}
 	var keep, restore []string
-	for _, table := range tables {
-		keep = append(keep, "CREATE TABLE kept_"+table+" AS SELECT * FROM "+table)
-		restore = append(restore, "DELETE FROM "+table, "INSERT INTO "+table+" SELECT * FROM kept_"+table, "DROP TABLE kept_"+table)
+	for _, table := range []string{"events", "markers", "segments", "audit_tree", "audit_checkpoints"} {
+		columns, into := "*", table
+		if table == "segments" { // has others that follow from these
+			columns = "first_index, first_hash, events, hashes"
+			into += " (" + columns + ")"
+		}
+		keep = append(keep, "CREATE TABLE kept_"+table+" AS SELECT "+columns+" FROM "+table)
+		restore = append(restore, "DELETE FROM "+table, "INSERT INTO "+into+" SELECT * FROM kept_"+table, "DROP TABLE kept_"+table)
 	}
 	s.must(s.db.Change(s.ctx, append(keep, t.statements...)...))
 	s.Struck()

@@ -40,8 +40,7 @@ func (p *Part) Queue(n int) {
 		p.copies(n-1, "operations", "id = '"+original.Operation+"'", open),
 		p.copies(n-1, "events", "operation_id = '"+creation+"'", suffixed("id", "operation_id")),
 		p.copies(n-1, "events", "operation_id = '"+original.Operation+"' AND type IN ('attempted', 'queued')", suffixed("id", "operation_id")),
-		`INSERT INTO unsealed SELECT account_id, id FROM events e WHERE NOT EXISTS (SELECT 1 FROM leaves l WHERE l.account_id = e.account_id AND l.event_id = e.id)
-			AND NOT EXISTS (SELECT 1 FROM unsealed u WHERE u.account_id = e.account_id AND u.event_id = e.id)`,
+		p.MarkToSeal("(SELECT account_id, id FROM events EXCEPT SELECT account_id, event_id FROM leaves EXCEPT SELECT account_id, event_id FROM unsealed) e"),
 		p.copies(n-1, "tickets", "id = '"+original.Ticket+"'", ticket),
 		p.copies(n-1, "effects", "operation_id = '"+original.Operation+"'", due),
 		"ANALYZE", // as autovacuum does within a minute; without statistics PostgreSQL takes thousands of rows for one

@@ -27,6 +27,15 @@ func (s *Stage) AwaitSealed() {
 	})
 }
 
+// MarkToSeal is a statement that marks each of some events as one to be sealed.
+func (s *Stage) MarkToSeal(events string) string {
+	list := `'[["' || account_id || '", "' || id || '"]]'`
+	if !s.SQLite() {
+		list = "CAST(" + list + " AS json)"
+	}
+	return "INSERT INTO markers (events) SELECT " + list + " FROM " + events
+}
+
 // LeafEvent is the event of a leaf.
 func (s *Stage) LeafEvent(index int) string {
 	return s.Text("SELECT event_id FROM leaves WHERE leaf_index = $1", index)
@@ -37,7 +46,7 @@ func (s *Stage) Unprotect() {
 	if !s.SQLite() {
 		return // the owner of the tables is refused nothing
 	}
-	for _, table := range []string{"events", "leaves", "audit_checkpoints"} {
+	for _, table := range []string{"events", "segments", "audit_checkpoints"} {
 		s.must(s.db.Change(s.ctx, "DROP TRIGGER "+table+"_no_update", "DROP TRIGGER "+table+"_no_delete"))
 	}
 }

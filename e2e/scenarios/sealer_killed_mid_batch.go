@@ -34,7 +34,7 @@ func (s *Stage) killSealerAtCommits() (effects int) {
 	proxy, through := s.PostgresProxy()
 	for _, fault := range []faults.CommitFault{faults.HoldCommit, faults.CutAfterCommit, faults.CutBeforeCommit} {
 		service := s.ServeSealing(through, "", sealing)
-		trap := proxy.AtCommit(fault, "INTO leaves")
+		trap := proxy.AtCommit(fault, "INTO segments")
 		s.Executed("a creation", s.Create(service.URL(), s.NewKey(), s.NewTicket().JSON()))
 		effects++
 		s.Sprung(trap)

@@ -8,9 +8,11 @@
 // Committed events become leaves of a Merkle tree (RFC 6962, as golang.org/x/mod/sumdb/tlog has it), and each batch of them ends in a signed
 // checkpoint, which is in the database and in a file outside it. docs/audit.md says what that proves and what it does not. In the order of an event's life:
 //
-//	audit.go note.go   events are appended, each with a marker that it is not sealed
+//	audit.go note.go   events are appended
 //	event.go           how an event is spelled when it is hashed
-//	seal.go tree.go    the sealer takes what is marked and appends it to the tree
+//	marker.go          what is marked as not sealed yet
+//	seal.go tree.go    the sealer takes that and appends it to the tree
+//	segment.go         how the leaves are stored
 //	checkpoint.go      what is signed
 //	key.go files.go    what is outside the database: the key, whose checkpoints are believed, the last checkpoint
 //	guard.go           a database that is older than that checkpoint takes no writes
@@ -23,6 +25,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -64,19 +67,19 @@ func (l *Log) Close() {
 	l.done.Wait()
 }
 
-// insert writes events, and for each a marker that it is in no leaf yet.
+// insert writes events, and markers that they are in no leaf yet.
 func insert(db *gorm.DB, events []idempotency.Event) error {
-	rows, markers := make([]any, 0, len(events)*eventsTable.columns), make([]any, 0, len(events)*markersTable.columns)
+	rows, written := make([]any, 0, len(events)*eventsTable.columns), make([]Event, 0, len(events))
 	for i, id := range newIDs(events) {
-		e := events[i]
-		rows = append(rows, e.Account, id, e.Type, e.At, e.Principal, e.AgentRun, e.RequestID, e.OperationID, e.AttemptID,
+		e := newEvent(id, events[i])
+		rows = append(rows, e.Account, e.ID, e.Type, time.Time(e.At), e.Principal, e.AgentRun, e.RequestID, e.OperationID, e.AttemptID,
 			e.KeyHash, e.Fingerprint, e.Route, e.EffectKey, e.Reference, e.From, e.To)
-		markers = append(markers, e.Account, id)
+		written = append(written, e)
 	}
 	if err := eventsTable.insert(db, rows); err != nil {
 		return fmt.Errorf("append events: %w", err)
 	}
-	if err := markersTable.insert(db, markers); err != nil {
+	if err := mark(db, written); err != nil {
 		return fmt.Errorf("mark events as not sealed: %w", err)
 	}
 	return nil

@@ -333,7 +333,7 @@ func openOn(t testing.TB, db *database.DB) *audit.Log {
 	t.Helper()
 	dbtest.Unprotect(t, db)
 	exec(t, db, "DELETE FROM events")
-	exec(t, db, "DELETE FROM unsealed")
+	exec(t, db, "DELETE FROM markers")
 	log := audit.Open(db)
 	t.Cleanup(log.Close)
 	return log

@@ -34,6 +34,15 @@ type Event struct {
 	To          idempotency.State       `json:"to,omitzero"`
 }
 
+// newEvent is an event with its name.
+func newEvent(id string, e idempotency.Event) Event {
+	return Event{
+		Version: EventVersion, ID: id, Account: e.Account, Type: e.Type, At: Time(e.At), Principal: e.Principal, AgentRun: e.AgentRun, RequestID: e.RequestID,
+		OperationID: e.OperationID, AttemptID: e.AttemptID, KeyHash: e.KeyHash, Fingerprint: e.Fingerprint, Route: e.Route, EffectKey: e.EffectKey,
+		Reference: e.Reference, From: e.From, To: e.To,
+	}
+}
+
 // Time is a time as events spell it: UTC, microseconds, RFC 3339, always with six digits.
 type Time time.Time
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
 	"gorm.io/gorm"
 
 	"github.com/einmal/einmal/pkg/database"
@@ -79,7 +80,7 @@ type CheckpointEntry struct {
 	Note   string `json:"note"`
 }
 
-// LeafEntry is a row of leaves with its event, if that is there.
+// LeafEntry is a leaf with its event, if that is there.
 type LeafEntry struct {
 	Index   int64  `json:"index"`
 	Account string `json:"account"`
@@ -153,36 +154,59 @@ func checkpoints(read *gorm.DB, tell func(Entry) error) error {
 }
 
 func leaves(read *gorm.DB, tell func(Entry) error) error {
-	return each(read, `SELECT l.leaf_index, l.account_id, l.event_id, l.hashes, `+optionalColumns+`
-		FROM leaves l LEFT JOIN events e ON e.account_id = l.account_id AND e.id = l.event_id ORDER BY l.leaf_index`, tell,
+	var first, stored int64 // of the segment that the last leaf was in
+	var hashes []byte       // of that
+	return each(read, `SELECT l.leaf_index, coalesce(l.account_id, ''), coalesce(l.event_id, ''), l.first_index, s.first_hash,
+		CASE l.leaf_index WHEN l.first_index THEN s.hashes END, `+optionalColumns+`
+		FROM leaves l JOIN segments s ON s.first_index = l.first_index
+		LEFT JOIN events e ON e.account_id = l.account_id AND e.id = l.event_id ORDER BY l.first_index, l.leaf_index`, tell,
 		func(scan func(...any) error) (Entry, error) {
 			var l LeafEntry
 			var e optionalEvent
-			err := scan(append([]any{&l.Index, &l.Account, &l.EventID, &l.Hashes}, e.fields()...)...)
+			var row []byte
+			err := scan(append([]any{&l.Index, &l.Account, &l.EventID, &first, &stored, &row}, e.fields()...)...)
+			if l.Index == first {
+				hashes = row
+			}
+			l.Hashes = completed(hashes, stored, l.Index)
 			l.Event = e.event()
 			return Entry{Leaf: &l}, err
 		})
+}
+
+// completed are the hashes that a leaf completes, of those that are stored from one on.
+func completed(hashes []byte, from, leaf int64) []byte {
+	begin := (tlog.StoredHashCount(leaf) - from) * tlog.HashSize
+	end := (tlog.StoredHashCount(leaf+1) - from) * tlog.HashSize
+	if begin < 0 || end > int64(len(hashes)) {
+		return []byte{}
+	}
+	return hashes[begin:end]
 }
 
 func loose(read *gorm.DB, tell func(Entry) error) error {
 	tellLoose := func(scan func(...any) error) (Entry, error) {
 		var l LooseEntry
 		var e optionalEvent
-		err := scan(append([]any{&l.Account, &l.EventID, &l.Marked, &l.Sealed}, e.fields()...)...)
+		var hash string
+		err := scan(append([]any{&l.Account, &l.EventID, &l.Marked, &hash, &l.Sealed}, e.fields()...)...)
 		l.Event = e.event()
+		if l.Event != nil && hash != "" && hash != l.Event.leafHash().String() { // it is another that was marked
+			l.Marked = false
+		}
 		return Entry{Loose: &l}, err
 	}
-	err := each(read, `SELECT e.account_id, e.id, u.event_id IS NOT NULL, false, `+optionalColumns+` FROM events e
+	err := each(read, `SELECT e.account_id, e.id, u.marker IS NOT NULL, coalesce(u.hash, ''), false, `+optionalColumns+` FROM events e
 		LEFT JOIN leaves l ON l.account_id = e.account_id AND l.event_id = e.id
 		LEFT JOIN unsealed u ON u.account_id = e.account_id AND u.event_id = e.id
-		WHERE l.event_id IS NULL ORDER BY e.id`, tell, tellLoose)
+		WHERE l.leaf_index IS NULL ORDER BY e.id, e.account_id`, tell, tellLoose)
 	if err != nil {
 		return err
 	}
-	return each(read, `SELECT u.account_id, u.event_id, true, l.event_id IS NOT NULL, `+optionalColumns+` FROM unsealed u
+	return each(read, `SELECT coalesce(u.account_id, ''), coalesce(u.event_id, ''), true, coalesce(u.hash, ''), l.leaf_index IS NOT NULL, `+optionalColumns+` FROM unsealed u
 		LEFT JOIN events e ON e.account_id = u.account_id AND e.id = u.event_id
 		LEFT JOIN leaves l ON l.account_id = u.account_id AND l.event_id = u.event_id
-		WHERE e.id IS NULL OR l.event_id IS NOT NULL ORDER BY u.event_id`, tell, tellLoose)
+		WHERE e.id IS NULL OR l.leaf_index IS NOT NULL ORDER BY u.event_id, u.account_id`, tell, tellLoose)
 }
 
 // each tells an entry for every row of a query.

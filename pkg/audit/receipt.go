@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,25 +40,49 @@ func EventsOf(ctx context.Context, db *database.DB, account, operationID, before
 	if before == "" {
 		before = "~" // comes after every id
 	}
-	events, err := readEvents(db.Read(ctx), `WHERE e.account_id = ? AND e.operation_id = ? AND e.id < ? ORDER BY e.id DESC LIMIT ?`, account, operationID, before, limit)
+	read := db.Read(ctx)
+	events, err := readEvents(read, `WHERE e.account_id = ? AND e.operation_id = ? AND e.id < ? ORDER BY e.id DESC LIMIT ?`, account, operationID, before, limit)
+	if err == nil {
+		err = findLeaves(read, events)
+	}
 	return events, database.Classify(err)
 }
 
 func readEvents(db *gorm.DB, where string, args ...any) (events []SealedEvent, err error) {
-	rows, err := db.Raw(`SELECT `+eventColumns+`, l.leaf_index FROM events e
-		LEFT JOIN leaves l ON l.account_id = e.account_id AND l.event_id = e.id `+where, args...).Rows()
+	rows, err := db.Raw("SELECT "+eventColumns+" FROM events e "+where, args...).Rows()
 	if err != nil {
 		return nil, fmt.Errorf("read events: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var e SealedEvent
-		if err := rows.Scan(append(e.fields(), &e.Seq)...); err != nil {
+		if err := rows.Scan(e.fields()...); err != nil {
 			return nil, fmt.Errorf("read events: %w", err)
 		}
 		events = append(events, e)
 	}
 	return events, rows.Err()
+}
+
+// findLeaves finds the leaves of events that are in the order of their ids.
+func findLeaves(db *gorm.DB, events []SealedEvent) error {
+	for len(events) > 0 {
+		n := 1 // how many begin like the first
+		for n < len(events) && beginning(events[n].ID) == beginning(events[0].ID) {
+			n++
+		}
+		sealed, err := sealedAmong(db, min(events[0].ID, events[n-1].ID), max(events[0].ID, events[n-1].ID))
+		if err != nil {
+			return err
+		}
+		for i, e := range events[:n] {
+			if index, there := sealed[name{e.Account, e.ID}]; there {
+				events[i].Seq = &index
+			}
+		}
+		events = events[n:]
+	}
+	return nil
 }
 
 // Receipt makes the receipt of an operation, which the caller shows as it is now. What is not sealed yet is sealed first, if this process seals.
@@ -81,10 +106,17 @@ func (s *Sealer) receipt(ctx context.Context, account, operationID string, opera
 	}
 	// In one snapshot, so that the checkpoint is of a tree with these leaves.
 	err = s.db.Snapshot(ctx, func(read *gorm.DB) error {
-		events, err := readEvents(read, `WHERE e.account_id = ? AND e.operation_id = ? ORDER BY l.leaf_index`, account, operationID)
+		events, err := readEvents(read, `WHERE e.account_id = ? AND e.operation_id = ? ORDER BY e.id`, account, operationID)
+		if err == nil {
+			err = findLeaves(read, events)
+		}
 		if err != nil {
 			return err
 		}
+		if slices.ContainsFunc(events, func(e SealedEvent) bool { return e.Seq == nil }) {
+			return fmt.Errorf("make receipt: %w", ErrUnsealed)
+		}
+		slices.SortFunc(events, func(a, b SealedEvent) int { return cmp.Compare(*a.Seq, *b.Seq) })
 		t, err := readTree(read)
 		if err != nil {
 			return err
@@ -93,9 +125,6 @@ func (s *Sealer) receipt(ctx context.Context, account, operationID string, opera
 			return err
 		}
 		for _, e := range events {
-			if e.Seq == nil {
-				return fmt.Errorf("make receipt: %w", ErrUnsealed)
-			}
 			proof, err := tlog.ProveRecord(t.Size, *e.Seq, storedHashes{read})
 			if err != nil {
 				return fmt.Errorf("make receipt: %w", err)

@@ -10,8 +10,8 @@ import (
 var (
 	eventsTable = newTable("events", "account_id", "id", "type", "at", "principal", "agent_run", "request_id", "operation_id", "attempt_id",
 		"key_hash", "fingerprint", "route", "effect_key", "reference", "from_state", "to_state") // "from" and "to" are words of SQL
-	markersTable = newTable("unsealed", "account_id", "event_id")
-	leavesTable  = newTable("leaves", "account_id", "event_id", "leaf_index", "hashes")
+	markersTable  = newTable("markers", "events")
+	segmentsTable = newTable("segments", "first_index", "first_hash", "events", "hashes")
 )
 
 // table inserts rows by statements that are written once: this is on the way of every request, and gorm would look at each field of each row.

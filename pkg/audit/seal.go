@@ -17,11 +17,7 @@ import (
 )
 
 const (
-	// sealBatch is how many events are sealed in one transaction: more share the cost of a signature, a commit and a file, and on SQLite others
-	// wait for it, some ten milliseconds.
-	sealBatch = 1024
-
-	// sealTimeout bounds one batch. It reads and writes a few hundred rows by their keys.
+	// sealTimeout bounds one batch. It takes a few hundred rows away and writes a few.
 	sealTimeout = 30 * time.Second
 
 	// finishWithin is what a process that leaves has for it: some hundred thousand events.
@@ -122,54 +118,56 @@ func (s *Sealer) Finish(ctx context.Context) {
 // SealAll seals batches until none is left.
 func (s *Sealer) SealAll(ctx context.Context) error {
 	for {
-		n, err := s.Seal(ctx)
-		if err != nil || n == 0 {
+		more, err := s.Seal(ctx)
+		if err != nil || !more {
 			return err
 		}
 	}
 }
 
-// Seal seals one batch of events, and reports how many there were; 0: none is left. Another process may have sealed them.
-func (s *Sealer) Seal(ctx context.Context) (n int, err error) {
+// Seal seals one batch of events. It reports whether there may be more: it has sealed some, or another process has.
+func (s *Sealer) Seal(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The size comes before the events: whoever seals some after that moves it, and then this batch is not taken.
+	// The size comes before the markers: whoever takes some after that moves it, and then this batch is not taken.
 	outside, was, err := s.read(ctx)
 	if err != nil {
-		return 0, database.Classify(err)
-	}
-	var batch []Event
-	err = s.db.ByKeys(ctx, func(read *gorm.DB) error {
-		batch, err = readUnsealed(read)
-		return err
-	})
-	if err != nil {
-		return 0, database.Classify(err)
+		return false, database.Classify(err)
 	}
 	signer, last, err := s.ready(ctx, was, outside)
 	s.found(ctx, err)
-	if err != nil || len(batch) == 0 {
-		return 0, database.Classify(err)
+	if err != nil || !was.waiting {
+		return false, database.Classify(err)
 	}
-	leaves, edge, next, err := s.grow(ctx, was, batch, last)
+	edge, err := s.edgeOf(ctx, was, last)
 	if err != nil {
-		return 0, database.Classify(err)
+		return false, database.Classify(err)
 	}
-	signed, err := next.sign(signer)
-	if err != nil {
-		return 0, err
-	}
-	err = s.db.InTx(ctx, func(tx database.Tx) error { return appendLeaves(tx, was, leaves, next, signed) })
+	next := Checkpoint{Origin: s.origin, Number: was.Checkpoints + 1, Previous: digest(last)}
+	var signed string
+	err = s.db.InTx(ctx, func(tx database.Tx) error {
+		segments, err := takeSegments(tx, &edge)
+		if err != nil {
+			return err
+		}
+		next.Size, next.Root = edge.size, edge.root()
+		if signed, err = next.sign(signer); err != nil {
+			return err
+		}
+		return appendSegments(tx, was, segments, next, signed)
+	})
 	switch {
 	case errors.Is(err, errMoved):
-		return len(batch), nil // by another process; begin again
+		return true, nil // begin again
+	case errors.Is(err, errNothing):
+		return false, nil
 	case err != nil:
-		return 0, fmt.Errorf("seal events: %w", err)
+		return false, fmt.Errorf("seal events: %w", err)
 	}
-	s.edge = edge
-	return len(batch), s.keep(next, signed)
+	s.edge = &edge
+	return true, s.keep(next, signed)
 }
 
 // keep puts a checkpoint of ours outside.
@@ -263,65 +261,56 @@ func Origin(db *gorm.DB, service string) (string, error) {
 
 func origin(service, namespace string) string { return "einmal/" + service + "/" + namespace }
 
-// readUnsealed reads the oldest events that are in no leaf yet.
-func readUnsealed(db *gorm.DB) (events []Event, err error) {
-	rows, err := db.Raw(`SELECT `+eventColumns+` FROM (SELECT account_id, event_id FROM unsealed ORDER BY event_id LIMIT ?) u
-		JOIN events e ON e.account_id = u.account_id AND e.id = u.event_id ORDER BY u.event_id`, sealBatch).Rows()
+// edgeOf is the edge of the tree as it was read.
+func (s *Sealer) edgeOf(ctx context.Context, was tree, last string) (frontier, error) {
+	if s.edge != nil && s.edge.size == was.Size && last == s.kept { // so it is the tree that this process has made
+		return *s.edge, nil
+	}
+	return readFrontier(s.db.Read(ctx), was.Size)
+}
+
+var (
+	// errMoved means that another process has sealed since the tree was read.
+	errMoved = errors.New("another process has sealed meanwhile")
+
+	// errNothing means that another process has taken what was marked.
+	errNothing = errors.New("nothing is marked any more")
+)
+
+// takeSegments takes what is marked and appends it to the tree.
+func takeSegments(tx database.Tx, edge *frontier) ([]segment, error) {
+	leaves, err := takeMarked(tx)
 	if err != nil {
-		return nil, fmt.Errorf("read unsealed events: %w", err)
+		return nil, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var e Event
-		if err := rows.Scan(e.fields()...); err != nil {
-			return nil, fmt.Errorf("read unsealed events: %w", err)
+	if len(leaves) == 0 {
+		return nil, errNothing
+	}
+	segments := cut(leaves, edge)
+	for _, s := range segments {
+		if err := s.isNew(tx.DB); err != nil {
+			return nil, err
 		}
-		events = append(events, e)
 	}
-	return events, rows.Err()
+	return segments, nil
 }
 
-// grow makes leaves of events, and the checkpoint of the tree with them.
-func (s *Sealer) grow(ctx context.Context, was tree, events []Event, last string) (leaves []any, f *frontier, next Checkpoint, err error) {
-	f = s.edge
-	if f == nil || f.size != was.Size || last != s.kept { // so it is not the tree that this process has made
-		if f, err = readFrontier(s.db.Read(ctx), was.Size); err != nil {
-			return nil, nil, next, err
-		}
-	}
-	s.edge = nil // until what is made of it is committed
-	leaves = make([]any, 0, len(events)*leavesTable.columns)
-	for _, e := range events {
-		index := f.size
-		var hashes []byte
-		for _, h := range f.push(e.leafHash()) {
-			hashes = append(hashes, h[:]...)
-		}
-		leaves = append(leaves, e.Account, e.ID, index, hashes)
-	}
-	return leaves, f, Checkpoint{Origin: s.origin, Size: f.size, Root: f.root(), Number: was.Checkpoints + 1, Previous: digest(last)}, nil
-}
-
-// errMoved means that another process has sealed since the tree was read.
-var errMoved = errors.New("another process has sealed meanwhile")
-
-// appendLeaves makes the tree a larger one, if it still is as it was.
-func appendLeaves(tx database.Tx, was tree, leaves []any, c Checkpoint, signed string) error {
+// appendSegments makes the tree a larger one, if it still is as it was.
+func appendSegments(tx database.Tx, was tree, segments []segment, c Checkpoint, signed string) error {
 	moved := tx.Exec("UPDATE audit_tree SET size = ?, checkpoints = ? WHERE id = 1 AND size = ? AND checkpoints = ?", c.Size, c.Number, was.Size, was.Checkpoints)
 	if moved.Error != nil || moved.RowsAffected != 1 {
 		return errors.Join(moved.Error, errMoved)
 	}
-	if err := leavesTable.insert(tx.DB, leaves); err != nil {
-		return fmt.Errorf("append leaves: %w", err)
+	var rows []any
+	for _, s := range segments {
+		row, err := s.row()
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row...)
 	}
-	// By both ends of the range: with one the planner guesses a third of all leaves.
-	marked := tx.Exec(`DELETE FROM unsealed WHERE (account_id, event_id) IN
-		(SELECT account_id, event_id FROM leaves WHERE leaf_index >= ? AND leaf_index < ?)`, was.Size, c.Size)
-	switch {
-	case marked.Error != nil:
-		return fmt.Errorf("take markers away: %w", marked.Error)
-	case marked.RowsAffected != c.Size-was.Size:
-		return fmt.Errorf("take markers away: there were %d of %d", marked.RowsAffected, c.Size-was.Size)
+	if err := segmentsTable.insert(tx.AtCommit(), rows); err != nil {
+		return fmt.Errorf("append leaves: %w", err)
 	}
 	return tx.AtCommit().Exec("INSERT INTO audit_checkpoints (number, note) VALUES (?, ?)", c.Number, signed).Error
 }

@@ -181,6 +181,43 @@ func TestSeal(t *testing.T) {
 			s.seal()
 			s.whole(601, 0)
 		})
+		t.Run("goes on past events that are gone, however many, and they stay missed", func(t *testing.T) {
+			th := thief{sealed: newSealed(t, kind)}
+			const many = 1500 // more than a batch
+			for range many {
+				th.record(1)
+			}
+			th.exec("DELETE FROM events")
+			th.record(1)
+			th.seal()
+			report := th.verify()
+			if first, _ := report.First(); first.Kind != audit.Removed || first.Index != 0 || first.EventID == "" || first.More != many-1 || report.Leaves != many+1 || report.Pending != 0 {
+				t.Errorf("%+v", report)
+			}
+		})
+		for name, forge := range map[string]func(th thief){
+			"names no event":          func(th thief) { th.exec("INSERT INTO markers (events) VALUES ('[]')") },
+			"is no list":              func(th thief) { th.exec("INSERT INTO markers (events) VALUES ('7')") },
+			"marks what is sealed":    func(th thief) { th.mark(th.ids[0]) },
+			"marks what is marked":    func(th thief) { th.exec("INSERT INTO markers (events) SELECT events FROM markers") },
+			"has a hash that is none": func(th thief) { th.exec(`INSERT INTO markers (events) VALUES ('[["acme", "evt_forged", "none"]]')`) },
+		} {
+			t.Run("says so as long as there is a marker that "+name+", and goes on when it is gone", func(t *testing.T) {
+				th := newThief(t, kind)
+				th.record(1)
+				forge(th)
+				_, err := th.sealer.Seal(t.Context())
+				if err == nil || !strings.Contains(err.Error(), "nothing is sealed as long as it is there") {
+					t.Errorf("error %v", err)
+				}
+				if report := th.verify(); len(report.Findings) == 0 {
+					t.Error("verify finds nothing")
+				}
+				th.exec("DELETE FROM markers WHERE id > (SELECT min(id) FROM markers)")
+				th.seal()
+				th.whole(11, 0)
+			})
+		}
 		t.Run("writes the checkpoint outside, also one that another process has signed", func(t *testing.T) {
 			s := newSealed(t, kind)
 			s.record(2)
@@ -213,6 +250,20 @@ func TestSeal(t *testing.T) {
 			s.whole(5, 0)
 		})
 	})
+}
+
+// A trigger moves the tree between the look at it and the seal, where no test comes between them.
+func TestATreeThatMovesMeanwhile(t *testing.T) {
+	s := newSealed(t, database.SQLite)
+	s.record(2)
+	exec(t, s.db, "CREATE TRIGGER moves AFTER DELETE ON markers BEGIN UPDATE audit_tree SET size = size + 1; END")
+	if more, err := s.sealer.Seal(t.Context()); err != nil || !more {
+		t.Errorf("more: %t, error %v; want to begin again", more, err)
+	}
+	s.whole(0, 2)
+	exec(t, s.db, "DROP TRIGGER moves")
+	s.seal()
+	s.whole(2, 0)
 }
 
 func TestKeys(t *testing.T) {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -45,8 +46,8 @@ func (f *frontier) root() tlog.Hash {
 }
 
 // readFrontier reads the right edge of a tree of that size.
-func readFrontier(db *gorm.DB, size int64) (*frontier, error) {
-	f := &frontier{size: size}
+func readFrontier(db *gorm.DB, size int64) (frontier, error) {
+	f := frontier{size: size}
 	var levels []int
 	var indexes []int64
 	for level := range f.edge {
@@ -57,7 +58,7 @@ func readFrontier(db *gorm.DB, size int64) (*frontier, error) {
 	}
 	hashes, err := storedHashes{db}.ReadHashes(indexes)
 	if err != nil {
-		return nil, err
+		return f, err
 	}
 	for i, level := range levels {
 		f.edge[level] = hashes[i]
@@ -65,7 +66,7 @@ func readFrontier(db *gorm.DB, size int64) (*frontier, error) {
 	return f, nil
 }
 
-// storedHashes reads hashes of the tree from leaves, by the index that tlog has for each.
+// storedHashes reads hashes of the tree from segments, by the index that tlog has for each.
 type storedHashes struct{ db *gorm.DB }
 
 // errNoHash means that the tree lacks what it must have: a leaf was removed, or something else was put in its place.
@@ -73,42 +74,31 @@ var errNoHash = errors.New("the tree lacks a hash; einmal audit verify says sinc
 
 // ReadHashes is tlog.HashReader.
 func (s storedHashes) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
-	if len(indexes) == 0 {
-		return nil, nil
-	}
-	completedBy := make([]int64, len(indexes)) // the leaf whose row has the hash
-	for i, index := range indexes {
-		level, n := tlog.SplitStoredHashIndex(index)
-		completedBy[i] = (n+1)<<level - 1
-	}
-	var rows []struct {
-		LeafIndex int64
-		Hashes    []byte
-	}
-	if err := s.db.Table("leaves").Select("leaf_index, hashes").Where("leaf_index IN ?", completedBy).Find(&rows).Error; err != nil {
-		return nil, fmt.Errorf("read the tree: %w", err)
-	}
-	stored := map[int64][]byte{}
-	for _, row := range rows {
-		stored[row.LeafIndex] = row.Hashes
-	}
 	hashes := make([]tlog.Hash, len(indexes))
 	for i, index := range indexes {
-		level, _ := tlog.SplitStoredHashIndex(index)
-		row := stored[completedBy[i]]
-		if len(row) < (level+1)*tlog.HashSize {
+		var row []byte
+		err := s.db.Raw("SELECT substr(hashes, CAST(1 + 32 * (? - first_hash) AS integer), 32) FROM segments WHERE first_hash <= ? ORDER BY first_hash DESC LIMIT 1", index, index).
+			Row().Scan(&row)
+		switch {
+		case errors.Is(err, sql.ErrNoRows), err == nil && len(row) != tlog.HashSize:
 			return nil, fmt.Errorf("read the tree: %w", errNoHash)
+		case err != nil:
+			return nil, fmt.Errorf("read the tree: %w", err)
 		}
-		copy(hashes[i][:], row[level*tlog.HashSize:])
+		copy(hashes[i][:], row)
 	}
 	return hashes, nil
 }
 
-// tree is the row of audit_tree.
-type tree struct{ Size, Checkpoints int64 }
+// tree is the row of audit_tree, and whether there is more to append to it.
+type tree struct {
+	Size, Checkpoints int64
+	waiting           bool
+}
 
 func readTree(db *gorm.DB) (t tree, err error) {
-	if err := db.Raw("SELECT size, checkpoints FROM audit_tree WHERE id = 1").Row().Scan(&t.Size, &t.Checkpoints); err != nil {
+	query := "SELECT size, checkpoints, (SELECT max(id) FROM markers) IS NOT NULL FROM audit_tree WHERE id = 1"
+	if err := db.Raw(query).Row().Scan(&t.Size, &t.Checkpoints, &t.waiting); err != nil {
 		return t, fmt.Errorf("read the size of the tree: %w", err)
 	}
 	return t, nil

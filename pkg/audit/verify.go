@@ -16,7 +16,7 @@ type Kind string
 const (
 	Changed           Kind = "changed row"        // an event, a leaf, or what the tree says of itself, is another than was sealed
 	Removed           Kind = "removed row"        // an event that was sealed, or was to be, is gone
-	Inserted          Kind = "inserted row"       // an event, a leaf or a marker that was never written by a service
+	Inserted          Kind = "inserted row"       // an event, a leaf or a marker that no service has written
 	CutTail           Kind = "cut tail"           // the log ends before a checkpoint does
 	Rewritten         Kind = "rewritten tree"     // the tree is consistent in itself, and no checkpoint is of it
 	ForeignKey        Kind = "foreign key"        // a checkpoint is signed by nobody who is believed
@@ -116,6 +116,8 @@ type verifier struct {
 	begun   bool
 	next    int // of signed, which is to be met next
 
+	waits name // the last event that was in no leaf
+
 	tree    frontier
 	held    *LeafEntry // the last leaf, until it is known that no other has its index
 	firstID string     // the event of leaf 0
@@ -195,8 +197,8 @@ func (v *verifier) checkpointsMade() int64 {
 func (v *verifier) leaf(l LeafEntry) {
 	v.begin()
 	v.Leaves++
-	if v.held != nil && v.held.Index == l.Index {
-		if v.held.matches() {
+	if v.held != nil && v.held.Index >= l.Index {
+		if v.held.Index > l.Index || v.held.matches() {
 			v.add(Inserted, l.Index, l.EventID, "leaf %d is there twice", l.Index)
 			return
 		}
@@ -312,13 +314,20 @@ func (v *verifier) meet() {
 func (v *verifier) loose(l LooseEntry) {
 	v.begin()
 	v.release()
+	of := name{l.Account, l.EventID}
+	again := v.waits == of
+	v.waits = of
 	switch {
+	case l.EventID == "":
+		v.add(Inserted, unsealedIndex, "", "a marker names no event: nothing is sealed as long as it is there")
 	case l.Sealed:
 		v.add(Inserted, unsealedIndex, l.EventID, "the event is sealed, and is marked as one to be: nothing is sealed as long as that is there")
+	case again && l.Marked:
+		v.add(Inserted, unsealedIndex, l.EventID, "the event is marked twice: nothing is sealed as long as both are there")
 	case l.Event == nil:
 		v.add(Removed, unsealedIndex, l.EventID, "the event was to be sealed and is gone")
 	case !l.Marked:
-		v.add(Inserted, unsealedIndex, l.EventID, "the event is in no leaf, and no service has marked it as one to be sealed")
+		v.add(Inserted, unsealedIndex, l.EventID, "the event is in no leaf, and no service has marked it, as it is, as one to be sealed")
 	default:
 		v.Pending++
 	}

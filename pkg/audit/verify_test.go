@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"golang.org/x/mod/sumdb/tlog"
 	"pgregory.net/rapid"
 
 	"github.com/einmal/einmal/pkg/audit"
@@ -48,17 +49,48 @@ func (th thief) exec(statement string, args ...any) {
 
 // cut takes events from a leaf on away, and all that tells of them.
 func (th thief) cut(from int, checkpoints int) {
+	th.single()
 	th.exec("DELETE FROM events WHERE id IN (SELECT event_id FROM leaves WHERE leaf_index >= ?)", from)
-	th.exec("DELETE FROM leaves WHERE leaf_index >= ?", from)
+	th.exec("DELETE FROM segments WHERE first_index >= ?", from)
 	th.exec("DELETE FROM audit_checkpoints WHERE number > ?", checkpoints)
 	th.exec("UPDATE audit_tree SET size = ?, checkpoints = ?", from, checkpoints)
 }
 
+// single takes all segments apart, into one for each leaf.
+func (th thief) single() {
+	th.t.Helper()
+	var leaves []audit.LeafEntry
+	for e, err := range audit.Read(th.t.Context(), th.db, "tickets") {
+		if err != nil {
+			th.t.Fatal(err)
+		}
+		if e.Leaf != nil {
+			leaves = append(leaves, *e.Leaf)
+		}
+	}
+	th.exec("DELETE FROM segments")
+	for _, l := range leaves {
+		th.segment(l.Index, fmt.Sprintf(`[[%q, %q]]`, l.Account, l.EventID), l.Hashes)
+	}
+}
+
+func (th thief) segment(first int64, events string, hashes []byte) {
+	th.t.Helper()
+	th.exec("INSERT INTO segments (first_index, first_hash, events, hashes) VALUES (?, ?, ?, ?)", first, tlog.StoredHashCount(first), events, hashes)
+}
+
+// mark marks events as ones to be sealed, as it was done before markers had hashes.
+func (th thief) mark(ids ...string) {
+	th.t.Helper()
+	for _, id := range ids {
+		th.exec("INSERT INTO markers (events) VALUES (?)", fmt.Sprintf(`[["acme", %q]]`, id))
+	}
+}
+
 // reseal seals all events anew, as whoever has made a key of their own would.
 func (th thief) reseal(t *testing.T) {
-	th.exec("DELETE FROM unsealed")
-	th.exec("INSERT INTO unsealed SELECT account_id, event_id FROM leaves ORDER BY leaf_index")
-	th.exec("DELETE FROM leaves")
+	th.mark(th.ids...)
+	th.exec("DELETE FROM segments")
 	th.exec("DELETE FROM audit_checkpoints")
 	th.exec("UPDATE audit_tree SET size = 0, checkpoints = 0")
 	if err := th.replica(t.TempDir()).SealAll(t.Context()); err != nil {
@@ -83,7 +115,8 @@ func TestVerifyFinds(t *testing.T) {
 		}, audit.Changed, 2, nil},
 		{"a row of another account's", func(_ *testing.T, th thief) {
 			th.exec("UPDATE events SET account_id = 'globex' WHERE id = ?", th.ids[2])
-			th.exec("UPDATE leaves SET account_id = 'globex' WHERE event_id = ?", th.ids[2])
+			th.single()
+			th.exec("UPDATE segments SET events = ? WHERE first_index = 2", fmt.Sprintf(`[["globex", %q]]`, th.ids[2]))
 		}, audit.Changed, 2, nil},
 		{"a removed row", func(_ *testing.T, th thief) {
 			th.exec("DELETE FROM events WHERE id = ?", th.ids[6])
@@ -93,12 +126,16 @@ func TestVerifyFinds(t *testing.T) {
 		}, audit.Removed, 0, nil},
 		{"a removed row with its leaf", func(_ *testing.T, th thief) {
 			th.exec("DELETE FROM events WHERE id = ?", th.ids[6])
-			th.exec("DELETE FROM leaves WHERE leaf_index = 6")
+			th.single()
+			th.exec("DELETE FROM segments WHERE first_index = 6")
 		}, audit.Removed, 6, func(thief) string { return gone }},
 		{"a removed row with its leaf, and the others moved up", func(_ *testing.T, th thief) {
 			th.exec("DELETE FROM events WHERE id = ?", th.ids[6])
-			th.exec("DELETE FROM leaves WHERE leaf_index = 6")
-			th.exec("UPDATE leaves SET leaf_index = leaf_index - 1 WHERE leaf_index > 6")
+			th.single()
+			th.exec("DELETE FROM segments WHERE first_index = 6")
+			for from := int64(7); from < 10; from++ {
+				th.exec("UPDATE segments SET first_index = ?, first_hash = ? WHERE first_index = ?", from-1, tlog.StoredHashCount(from-1), from)
+			}
 		}, audit.Rewritten, 4, nil},
 		{"leaves that are told at other places than they have", func(_ *testing.T, th thief) {
 			th.exec("UPDATE leaves SET leaf_index = leaf_index - 1")
@@ -112,13 +149,33 @@ func TestVerifyFinds(t *testing.T) {
 		}, audit.Inserted, -1, func(thief) string { return "evt_forged" }},
 		{"an inserted row with a leaf at the end", func(t *testing.T, th thief) {
 			th.insert("evt_forged")
-			th.exec("INSERT INTO leaves SELECT account_id, 'evt_forged', 10, hashes FROM leaves WHERE leaf_index = 0")
+			th.segment(10, `[["acme", "evt_forged"]]`, make([]byte, tlog.HashSize))
 			th.exec("UPDATE audit_tree SET size = 11")
 		}, audit.Inserted, 10, func(thief) string { return "evt_forged" }},
 		{"an inserted row with the leaf of another", func(t *testing.T, th thief) {
 			th.insert("evt_forged")
-			th.exec("INSERT INTO leaves SELECT account_id, 'evt_forged', leaf_index, hashes FROM leaves WHERE leaf_index = 3")
+			th.segment(3, `[["acme", "evt_forged"]]`, make([]byte, tlog.HashSize))
 		}, audit.Inserted, 3, func(thief) string { return "evt_forged" }},
+		{"an inserted row with the leaf of one that others come after", func(t *testing.T, th thief) {
+			th.insert("evt_forged")
+			th.segment(5, `[["acme", "evt_forged"]]`, make([]byte, tlog.HashSize))
+		}, audit.Inserted, 5, func(thief) string { return "evt_forged" }},
+		{"a removed segment with its events", func(t *testing.T, th thief) {
+			th.exec("DELETE FROM events WHERE id IN ?", th.ids[4:7])
+			th.exec("DELETE FROM segments WHERE first_index = 4")
+		}, audit.Removed, 4, func(thief) string { return gone }},
+		{"a segment whose events have changed places", func(t *testing.T, th thief) {
+			th.exec("UPDATE segments SET events = ? WHERE first_index = 4", fmt.Sprintf(`[["acme", %q], ["acme", %q], ["acme", %q]]`, th.ids[5], th.ids[4], th.ids[6]))
+		}, audit.Changed, 4, func(th thief) string { return th.ids[5] }},
+		{"a segment whose hashes are gone", func(t *testing.T, th thief) {
+			th.exec("UPDATE segments SET hashes = ? WHERE first_index = 4", []byte{})
+		}, audit.Changed, 4, nil},
+		{"a segment whose hashes are said to be elsewhere", func(t *testing.T, th thief) {
+			th.exec("UPDATE segments SET first_hash = first_hash - 1 WHERE first_index = 4")
+		}, audit.Changed, 4, nil},
+		{"a segment that lists no events", func(t *testing.T, th thief) {
+			th.exec("UPDATE segments SET events = '{}' WHERE first_index = 4")
+		}, audit.Removed, 4, func(thief) string { return gone }},
 		{"a tail that was cut", func(_ *testing.T, th thief) {
 			th.cut(8, 3)
 		}, audit.CutTail, 8, func(thief) string { return gone }},
@@ -141,9 +198,8 @@ func TestVerifyFinds(t *testing.T) {
 			stolen := t.TempDir()
 			copyFile(t, th.dir+"/audit.key", stolen+"/audit.key")
 			th.dir, th.sealer = stolen, nil
-			th.exec("DELETE FROM unsealed")
-			th.exec("INSERT INTO unsealed SELECT account_id, event_id FROM leaves ORDER BY leaf_index")
-			th.exec("DELETE FROM leaves")
+			th.mark(th.ids...)
+			th.exec("DELETE FROM segments")
 			th.exec("DELETE FROM audit_checkpoints")
 			th.exec("UPDATE audit_tree SET size = 0, checkpoints = 0")
 			if err := th.replica(stolen).SealAll(t.Context()); err != nil {
@@ -173,8 +229,29 @@ func TestVerifyFinds(t *testing.T) {
 			th.exec("UPDATE audit_tree SET checkpoints = 2")
 		}, audit.Changed, 9, nil},
 		{"a sealed event that is marked as one to be sealed, so that sealing stops", func(_ *testing.T, th thief) {
-			th.exec("INSERT INTO unsealed SELECT account_id, event_id FROM leaves WHERE leaf_index = 3")
+			th.mark(th.ids[3])
 		}, audit.Inserted, -1, func(th thief) string { return th.ids[3] }},
+		{"an event that is marked twice, so that sealing stops", func(_ *testing.T, th thief) {
+			th.record(1)
+			th.exec("INSERT INTO markers (events) SELECT events FROM markers")
+		}, audit.Inserted, -1, nil},
+		{"a marker that names no event, so that sealing stops", func(_ *testing.T, th thief) {
+			th.exec("INSERT INTO markers (events) VALUES ('{}')")
+		}, audit.Inserted, -1, func(thief) string { return gone }},
+		{"a row that was changed before it was sealed", func(_ *testing.T, th thief) {
+			th.record(1)
+			th.exec("UPDATE events SET principal = 'somebody-else' WHERE id NOT IN (SELECT event_id FROM leaves)")
+		}, audit.Inserted, -1, nil},
+		{"a row that was changed before it was sealed, when it is", func(_ *testing.T, th thief) {
+			th.record(1)
+			th.exec("UPDATE events SET principal = 'somebody-else' WHERE id NOT IN (SELECT event_id FROM leaves)")
+			th.seal()
+		}, audit.Changed, 10, nil},
+		{"a row that was removed before it was sealed, when it would have been", func(_ *testing.T, th thief) {
+			th.record(2)
+			th.exec("DELETE FROM events WHERE id = (SELECT min(id) FROM events WHERE id NOT IN (SELECT event_id FROM leaves))")
+			th.seal()
+		}, audit.Removed, 10, nil},
 		{"a changed checkpoint", func(_ *testing.T, th thief) {
 			th.exec("UPDATE audit_checkpoints SET note = replace(note, 'number 2', 'number 9') WHERE number = 2")
 		}, audit.ChangedCheckpoint, 4, nil},
@@ -198,13 +275,25 @@ func TestVerifyFinds(t *testing.T) {
 					}
 					switch {
 					case c.id != nil && c.id(th) == gone, c.id == nil && c.first < 0:
-					case c.id != nil && first.EventID != c.id(th), c.id == nil && first.EventID != th.ids[c.first]:
+					case c.id != nil && first.EventID != c.id(th), c.id == nil && first.EventID != th.leafEvent(c.first):
 						t.Errorf("%s: first affected is %q: %+v", name, first.EventID, report.Findings)
 					}
 				}
 			})
 		}
 	})
+}
+
+// leafEvent is the event of a leaf, which may have been sealed since the thief came.
+func (th thief) leafEvent(index int) (id string) {
+	th.t.Helper()
+	if index < len(th.ids) {
+		return th.ids[index]
+	}
+	if err := th.db.Read(th.t.Context()).Raw("SELECT event_id FROM leaves WHERE leaf_index = ?", index).Scan(&id).Error; err != nil {
+		th.t.Fatal(err)
+	}
+	return id
 }
 
 // insert adds an event behind the service's back.
