@@ -115,7 +115,7 @@ func (s *Sealer) Finish(ctx context.Context) {
 	}
 }
 
-// SealAll seals batches until none is left.
+// SealAll seals what has been written, in batches.
 func (s *Sealer) SealAll(ctx context.Context) error {
 	for {
 		more, err := s.Seal(ctx)
@@ -125,7 +125,8 @@ func (s *Sealer) SealAll(ctx context.Context) error {
 	}
 }
 
-// Seal seals one batch of events. It reports whether there may be more: it has sealed some, or another process has.
+// Seal seals one batch of events. It reports whether there may be more that had been written when it began: the batch is full, or another process has
+// sealed. What was written meanwhile waits for the next time, or there would be one batch after the other, of few events each.
 func (s *Sealer) Seal(ctx context.Context) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, sealTimeout)
 	defer cancel()
@@ -148,8 +149,8 @@ func (s *Sealer) Seal(ctx context.Context) (more bool, err error) {
 	next := Checkpoint{Origin: s.origin, Number: was.Checkpoints + 1, Previous: digest(last)}
 	var signed string
 	err = s.db.InTx(ctx, func(tx database.Tx) error {
-		segments, err := takeSegments(tx, &edge)
-		if err != nil {
+		var segments []segment
+		if segments, more, err = takeSegments(tx, &edge); err != nil {
 			return err
 		}
 		next.Size, next.Root = edge.size, edge.root()
@@ -167,7 +168,7 @@ func (s *Sealer) Seal(ctx context.Context) (more bool, err error) {
 		return false, fmt.Errorf("seal events: %w", err)
 	}
 	s.edge = &edge
-	return true, s.keep(next, signed)
+	return more, s.keep(next, signed)
 }
 
 // keep puts a checkpoint of ours outside.
@@ -277,22 +278,22 @@ var (
 	errNothing = errors.New("nothing is marked any more")
 )
 
-// takeSegments takes what is marked and appends it to the tree.
-func takeSegments(tx database.Tx, edge *frontier) ([]segment, error) {
-	leaves, err := takeMarked(tx)
+// takeSegments takes what is marked and appends it to the tree. There may be more of it.
+func takeSegments(tx database.Tx, edge *frontier) (segments []segment, more bool, err error) {
+	leaves, more, err := takeMarked(tx)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if len(leaves) == 0 {
-		return nil, errNothing
+		return nil, false, errNothing
 	}
-	segments := cut(leaves, edge)
+	segments = cut(leaves, edge)
 	for _, s := range segments {
 		if err := s.isNew(tx.DB); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	return segments, nil
+	return segments, more, nil
 }
 
 // appendSegments makes the tree a larger one, if it still is as it was.

@@ -181,6 +181,19 @@ func TestSeal(t *testing.T) {
 			s.seal()
 			s.whole(601, 0)
 		})
+		t.Run("begins another batch after a full one only, and not for what has come meanwhile", func(t *testing.T) {
+			s := newSealed(t, kind)
+			for _, step := range []struct {
+				events int
+				more   bool
+			}{{3, false}, {16 * 1024, true}, {0, false}} { // sixteen share a marker, 1 024 markers are a batch
+				s.record(step.events)
+				if more, err := s.sealer.Seal(t.Context()); err != nil || more != step.more {
+					t.Errorf("%d events: more: %t, error %v", step.events, more, err)
+				}
+			}
+			s.whole(3+16*1024, 0)
+		})
 		t.Run("goes on past events that are gone, however many, and they stay missed", func(t *testing.T) {
 			th := thief{sealed: newSealed(t, kind)}
 			const many = 1500 // more than a batch
