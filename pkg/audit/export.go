@@ -178,7 +178,7 @@ func leaves(read *gorm.DB, tell func(Entry) error) error {
 func completed(hashes []byte, from, leaf int64) []byte {
 	begin := (tlog.StoredHashCount(leaf) - from) * tlog.HashSize
 	end := (tlog.StoredHashCount(leaf+1) - from) * tlog.HashSize
-	if begin < 0 || end > int64(len(hashes)) {
+	if begin < 0 || begin > end || end > int64(len(hashes)) {
 		return []byte{}
 	}
 	return hashes[begin:end]

@@ -138,7 +138,7 @@ func TestVerifyFinds(t *testing.T) {
 			}
 		}, audit.Rewritten, 4, nil},
 		{"leaves that are told at other places than they have", func(_ *testing.T, th thief) {
-			th.exec("UPDATE leaves SET leaf_index = leaf_index - 1")
+			th.exec("UPDATE segments SET first_index = first_index - 1")
 		}, audit.Changed, -1, nil},
 		{"an event that was to be sealed and is gone", func(_ *testing.T, th thief) {
 			th.record(1)
