@@ -194,8 +194,8 @@ func (w *work) do(steps string) (results []agent.Result, err error) {
 func (w *work) inTime(use func(ctx context.Context, a *agent.Agent)) {
 	w.t.Helper()
 	synctest.Test(w.t, func(t *testing.T) {
-		begun := time.Now() // the same in every bubble
-		time.Sleep(w.passed)
+		begun := time.Now()  // the same in every bubble
+		time.Sleep(w.passed) // of the virtual clock
 		w.agent(func(a *agent.Agent) { use(t.Context(), a) })
 		w.passed = time.Since(begun)
 	})
