@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -404,6 +406,19 @@ func TestAnExportedFile(t *testing.T) {
 			if report, err := audit.Verify(audit.ReadFile(strings.NewReader(text)), trust); err == nil || !strings.Contains(err.Error(), "not one log") {
 				t.Errorf("%s: %+v, error %v", name, report, err)
 			}
+		}
+	})
+	t.Run("in which leaves are told at other places than they have is not as it was signed", func(t *testing.T) {
+		moved := regexp.MustCompile(`"index":\d+`).ReplaceAllStringFunc(whole, func(member string) string {
+			index, err := strconv.Atoi(strings.TrimPrefix(member, `"index":`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return fmt.Sprintf(`"index":%d`, index-1)
+		})
+		report, err := audit.Verify(audit.ReadFile(strings.NewReader(moved)), th.trust())
+		if err != nil || len(report.Findings) == 0 || report.Findings[0].Kind != audit.Changed || report.Findings[0].Index != -1 {
+			t.Errorf("%+v, %v", report, err)
 		}
 	})
 	t.Run("in which anything stands that no release writes is not read", func(t *testing.T) {
