@@ -135,7 +135,7 @@ func TestARefusalSaysWhatIsWrong(t *testing.T) {
 	for range 2 {
 		r := w.one(create)
 		w.ends(r, agent.Refused, 1)
-		if !slices.Equal(r.Requests[0].Seen.Errors, []agent.Violation{missing}) || !strings.Contains(r.Reason, "/title is missing") {
+		if !slices.Equal(r.Requests[0].Seen.Errors, []problem.Violation{missing}) || !strings.Contains(r.Reason, "/title is missing") {
 			t.Errorf("%+v: %s", r.Requests[0].Seen.Errors, r.Reason)
 		}
 	}

@@ -55,6 +55,10 @@ func TestTheContractIsComplete(t *testing.T) {
 		if row[agent.Ended] == agent.RetrySameKey || row[agent.Ended] == agent.LookUp || row[agent.Ended] == agent.Poll {
 			t.Errorf("%s has ended, and then: %s", reading, row[agent.Ended])
 		}
+		isState := strings.HasPrefix(string(reading), string(agent.OperationIs("")))
+		if text := (agent.Seen{Reading: reading}).String(); !codes[reading] && !isState && text == string(reading) {
+			t.Errorf("%s has no words for a person", reading)
+		}
 		if _, twice := problem.Lookup(problem.Code(reading)); twice != codes[reading] {
 			t.Errorf("%s is no code, and is one", reading)
 		}

@@ -47,6 +47,7 @@ var words = map[Reading]string{
 	Unreadable:   "an answer that can't be understood",
 	UnknownCode:  "a problem of a code that this agent does not know",
 	Foreign:      "an operation of another run under this key",
+	Vanished:     "an operation that was seen, and that the target knows no more",
 	Interrupted:  "the agent ended before it knew of an answer",
 
 	StatusSuccess:   "done",
@@ -66,20 +67,17 @@ func OperationIs(state string) Reading { return Reading("operation " + state) }
 
 // Seen is what was seen of one request, as it is journaled: no more of an answer than somebody needs who has to decide.
 type Seen struct {
-	Reading    Reading        `json:"reading"`
-	Status     int            `json:"status,omitzero"`
-	Detail     string         `json:"detail,omitzero"`    // of a problem, for a person; or why there is no answer
-	Outcome    string         `json:"outcome,omitzero"`   // Idempotency-Outcome
-	Effect     problem.Effect `json:"effect,omitzero"`    // what the answer says about it
-	Operation  Operation      `json:"operation,omitzero"` // what the answer says about the operation of the key
-	RetryAfter int64          `json:"retry_after_seconds,omitzero"`
-	Errors     []Violation    `json:"errors,omitempty"`  // of a problem: what is wrong with the request
-	Final      bool           `json:"final,omitzero"`    // it is how the operation ended
-	Response   *Response      `json:"response,omitzero"` // and this its answer
+	Reading    Reading             `json:"reading"`
+	Status     int                 `json:"status,omitzero"`
+	Detail     string              `json:"detail,omitzero"`    // of a problem, for a person; or why there is no answer
+	Outcome    string              `json:"outcome,omitzero"`   // Idempotency-Outcome
+	Effect     problem.Effect      `json:"effect,omitzero"`    // what the answer says about it
+	Operation  Operation           `json:"operation,omitzero"` // what the answer says about the operation of the key
+	RetryAfter int64               `json:"retry_after_seconds,omitzero"`
+	Errors     []problem.Violation `json:"errors,omitempty"`  // of a problem: what is wrong with the request
+	Final      bool                `json:"final,omitzero"`    // it is how the operation ended
+	Response   *Response           `json:"response,omitzero"` // and this its answer
 }
-
-// Violation is one thing that a target finds wrong with a request.
-type Violation = problem.Violation
 
 // Operation is what is known of the operation of a key.
 type Operation struct {
