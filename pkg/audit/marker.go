@@ -49,8 +49,9 @@ func mark(db *gorm.DB, events []Event) error {
 func takeMarked(tx database.Tx) (leaves []leaf, more bool, err error) {
 	// By a range, of which both ends are said: for a list, or one end, PostgreSQL looks at every marker, and for a list at each once for every other, when it takes the
 	// table for an empty one, as it is most of the time.
-	texts, err := column(tx.DB, `DELETE FROM markers WHERE id >= (SELECT min(id) FROM markers)
-		AND id <= (SELECT max(id) FROM (SELECT id FROM markers ORDER BY id LIMIT ?) oldest) RETURNING events`, sealBatch)
+	var texts []string
+	err = tx.Raw(`DELETE FROM markers WHERE id >= (SELECT min(id) FROM markers)
+		AND id <= (SELECT max(id) FROM (SELECT id FROM markers ORDER BY id LIMIT ?) oldest) RETURNING events`, sealBatch).Scan(&texts).Error
 	if err != nil {
 		return nil, false, fmt.Errorf("take markers: %w", err)
 	}
@@ -61,23 +62,6 @@ func takeMarked(tx database.Tx) (leaves []leaf, more bool, err error) {
 	}
 	slices.SortFunc(leaves, func(a, b leaf) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.account, b.account)) })
 	return leaves, len(texts) >= sealBatch, nil
-}
-
-// column reads a query of one text.
-func column(db *gorm.DB, query string, args ...any) (texts []string, err error) {
-	rows, err := db.Raw(query, args...).Rows()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var text string
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
-		texts = append(texts, text)
-	}
-	return texts, rows.Err()
 }
 
 // errForged means that a marker is none that a service has written. It stays, so that einmal audit verify names it.
